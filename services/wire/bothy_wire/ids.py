@@ -1,0 +1,28 @@
+"""Ids on the wire: UUIDv7 in canonical lower-case form, one type each."""
+
+from __future__ import annotations
+
+import re
+from typing import NewType
+from uuid import UUID
+
+HostId = NewType("HostId", UUID)
+SessionId = NewType("SessionId", UUID)
+DeviceId = NewType("DeviceId", UUID)
+PersonId = NewType("PersonId", UUID)
+ConnId = NewType("ConnId", UUID)
+BootId = NewType("BootId", UUID)
+NodeId = NewType("NodeId", UUID)
+StepUpId = NewType("StepUpId", UUID)
+
+_CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def parse_id(text: str) -> UUID:
+    """Read one canonical id; any other spelling of the same UUID is refused with ``ValueError``.
+
+    Two spellings of one id could be hashed to two nodes by the edge (``docs/spec/edge.md``).
+    """
+    if _CANONICAL.fullmatch(text) is None:
+        raise ValueError("not a canonical lower-case UUID")
+    return UUID(text)
