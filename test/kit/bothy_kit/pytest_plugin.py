@@ -1,0 +1,35 @@
+"""Fixtures that every suite shares. Databases are clones of one migrated template, so that no test sees another's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from bothy_kit.postgres import Postgres, running_postgres
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A real server for the whole run; a run without one fails."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgres: Postgres) -> Iterator[str]:
+    """The name of a database at the newest migration, to clone."""
+    from bothy_server.migrations import run
+
+    name = postgres.create_database()
+    run.upgrade(postgres.url(name))
+    yield name
+    postgres.drop_database(name)
+
+
+@pytest.fixture
+def database_url(postgres: Postgres, migrated_template: str) -> Iterator[str]:
+    """The address of a fresh database at the newest migration; it goes with the test."""
+    name = postgres.create_database(migrated_template)
+    yield postgres.url(name)
+    postgres.drop_database(name)
