@@ -54,14 +54,18 @@ def canonical_origin(url: str) -> str:
     return f"{scheme}://{host}" if port in (None, _DEFAULT_PORTS[scheme]) else f"{scheme}://{host}:{port}"
 
 
-def signed_bytes(purpose: Purpose, audience: str, *fields: bytes | str) -> bytes:
-    """The exact bytes that a signature covers."""
-    label = f"bothy-{purpose.value}-v1".encode()
-    out = [struct.pack(">H", len(label)), label]
-    for field in (audience, *fields):
+def labelled(label: str, *fields: bytes | str) -> bytes:
+    """A label with a u16 length, then fields with a u32 length each: no two lists of fields give the same bytes."""
+    out = [struct.pack(">H", len(label)), label.encode("ascii")]
+    for field in fields:
         raw = field.encode() if isinstance(field, str) else field
         out += (struct.pack(">I", len(raw)), raw)
     return b"".join(out)
+
+
+def signed_bytes(purpose: Purpose, audience: str, *fields: bytes | str) -> bytes:
+    """The exact bytes that a signature covers."""
+    return labelled(f"bothy-{purpose.value}-v1", audience, *fields)
 
 
 def sign(key: Ed25519PrivateKey, purpose: Purpose, audience: str, *fields: bytes | str) -> bytes:
