@@ -29,7 +29,7 @@ RefusalCode = Literal[
     "size_invalid",
 ]
 Lineage = Annotated[bytes, Meta(min_length=LINEAGE_BYTES, max_length=LINEAGE_BYTES)]
-Position = Annotated[int, Meta(ge=0, lt=2**63)]
+Position = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class Message1(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
