@@ -1,0 +1,1 @@
+"""Paired machines: their rows, pairing, control connections and presence."""

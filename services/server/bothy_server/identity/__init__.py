@@ -1,0 +1,1 @@
+"""Persons and their devices, tokens, step-up and rights."""

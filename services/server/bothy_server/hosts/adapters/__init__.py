@@ -1,0 +1,1 @@
+"""The hosts' technologies: REST, PostgreSQL, the control socket."""

@@ -1,0 +1,1 @@
+"""Use cases of hosts and the ports that they need."""

@@ -1,0 +1,1 @@
+"""Identity's technologies: REST, PostgreSQL, the key store."""

@@ -54,6 +54,7 @@ CREATE TABLE hosts (
     signing_key bytea UNIQUE CHECK (octet_length(signing_key) = 32),
     channel_key bytea UNIQUE CHECK (octet_length(channel_key) = 32),
     pairing_seq integer NOT NULL DEFAULT 0,
+    boot_id uuid,
     last_conn_id uuid,
     join_confirmed bigint NOT NULL DEFAULT 0,
     join_offered bigint NOT NULL DEFAULT 0,

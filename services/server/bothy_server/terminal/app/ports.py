@@ -1,4 +1,4 @@
-"""What the terminal needs from outside: the two sides of a session as links, and a pump between them.
+"""What the terminal needs from outside: rows, signals, the two sides of a session as links, and a pump between them.
 
 A *link* is one accepted stream or data socket after identify. The data plane behind these ports streams bytes and knows
 no rule; rules know no bytes (``docs/architecture.md``, Data plane).
@@ -6,7 +6,149 @@ no rule; rules know no bytes (``docs/architecture.md``, Data plane).
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+from uuid import UUID
+
+from bothy_server.kernel.unit import Signal
+from bothy_server.terminal.domain.session import SessionState
+from bothy_wire.frames import CloseReason, OpenFailure
+from bothy_wire.ids import DeviceId, HostId, PersonId, SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """The row of a session, with what its host last reported about local confirmation."""
+
+    id: SessionId
+    host_id: HostId
+    person_id: PersonId
+    device_id: DeviceId
+    attach_seq: int
+    profile: str
+    session_user: str
+    state: SessionState
+    close_reason: CloseReason | None
+    close_detail: OpenFailure | None
+    boot_id: UUID | None
+    opened_at: datetime
+    paired_at: datetime | None
+    paired_seq: int
+    started_at: datetime | None
+    detached_at: datetime | None
+    closed_at: datetime | None
+    expires_at: datetime
+    local_confirm: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """A session as a person sees it in a list."""
+
+    record: SessionRecord
+    host_name: str
+    device_name: str
+
+
+PairOutcome = Literal["granted", "denied", "superseded", "closed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Answer of the pairing statement: the row after it, and the device's channel key when it was granted."""
+
+    outcome: PairOutcome
+    record: SessionRecord
+    channel_key: bytes = b""
+    reactivated: bool = False
+    """The row was ``detached`` and is ``active`` again."""
+
+
+class SessionStore(Protocol):
+    """Rows of sessions. Every transition is compare-and-swap; the loser gets None or False and wrote nothing."""
+
+    async def add(self, record_id: SessionId, new: NewSession) -> SessionRecord:
+        """A row in ``opening`` with ``attach_seq`` 1."""
+
+    async def rows(self, ids: Iterable[SessionId]) -> dict[SessionId, SessionRecord]:
+        """Rows by id, in one statement."""
+
+    async def lock(self, session_id: SessionId) -> SessionRecord | None:
+        """One row, held against other writers until the unit ends."""
+
+    async def views(
+        self, person_id: PersonId, session_id: SessionId | None = None, *, closed: bool = False
+    ) -> list[SessionView]:
+        """Sessions of a person, newest first; ``closed`` adds those that ended."""
+
+    async def live_of_host(self, host_id: HostId) -> list[SessionRecord]:
+        """Every session of a host that is not closed."""
+
+    async def live_counts(self, person_id: PersonId, host_id: HostId) -> tuple[int, int]:
+        """How many sessions are not closed: of the person, of the host."""
+
+    async def attach(self, session_id: SessionId, device_id: DeviceId) -> SessionRecord | None:
+        """Raise ``attach_seq`` of a session that is not closed and make ``device_id`` its device."""
+
+    async def pair(self, session_id: SessionId, attach_seq: int) -> Pairing | None:
+        """The check of a pairing as one statement (``docs/spec/cluster.md``, E4); None for an unknown session."""
+
+    async def detach(self, session_id: SessionId, paired_seq: int) -> SessionRecord | None:
+        """``active`` to ``detached``, only where ``paired_seq`` is still the one of the pairing that ended."""
+
+    async def start(self, session_id: SessionId, host_id: HostId) -> SessionRecord | None:
+        """``opening`` to ``active``: the program runs."""
+
+    async def close(
+        self,
+        session_ids: Collection[SessionId],
+        reason: CloseReason,
+        detail: OpenFailure | None = None,
+        *,
+        never_paired: bool = False,
+        opening: bool = False,
+    ) -> list[SessionRecord]:
+        """End sessions; ``never_paired`` and ``opening`` restrict which. Returns those that this call ended."""
+
+    async def overdue(self, open_timeout_s: float, start_timeout_s: float) -> list[Overdue]:
+        """Sessions that a sweep has to end, with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """What an open writes."""
+
+    host_id: HostId
+    person_id: PersonId
+    device_id: DeviceId
+    profile: str
+    session_user: str
+    max_duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """One finding of the sweep."""
+
+    id: SessionId
+    reason: CloseReason
+    detail: OpenFailure | None
+
+
+class Signals(Protocol):
+    """Signals outside any unit."""
+
+    def send(self, signal: Signal) -> None:
+        """Hand over for sending; never waits and never raises."""
+
+
+class Telemetry(Protocol):
+    """What the terminal counts. Plain integers: nothing here may cost on a hot path."""
+
+    def unpaired(self, side: Literal["client", "host"]) -> None:
+        """A lone side was closed 4102 (``bothy.terminal.relay.unpaired``)."""
 
 
 class SideLink(Protocol):

@@ -1,0 +1,183 @@
+"""How a machine becomes a host: a row, a pairing code, keys, an owner's confirmation."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from bothy_server.hosts.app import join_values
+from bothy_server.hosts.app.ports import HostEvents, HostStore
+from bothy_server.hosts.domain.host import Host, HostState
+from bothy_server.hosts.domain.join import FIRST
+from bothy_server.hosts.domain.signals import HostClose
+from bothy_server.identity.app.api import (
+    CODE_BYTES,
+    Caller,
+    Tokens,
+    add_owner,
+    code_hash,
+    find_person,
+    format_code,
+    right_of,
+)
+from bothy_server.kernel.clock import Clock
+from bothy_server.kernel.ids import new_id
+from bothy_server.kernel.problems import Problem
+from bothy_server.kernel.unit import AuditEntry, Event, Unit, UnitOfWork
+from bothy_wire.ids import HostId, PersonId
+from bothy_wire.signing import Purpose, fingerprint, verify
+
+_CODE_INVALID = Problem(
+    401,
+    "pairing_code_invalid",
+    "This pairing code is unknown, used or expired. Ask the host's owner or an operator for a new one.",
+)
+
+
+def host_unknown() -> Problem:
+    """One answer for a host that does not exist and one that the caller has nothing to do with."""
+    return Problem(404, "host_unknown", "There is no such host, or you have no right on it. `bothy hosts` lists yours.")
+
+
+@dataclass(frozen=True, slots=True)
+class PairingLimits:
+    """``code_ttl`` in seconds (key ``hosts.pairing_code_ttl``); ``pairing`` is the key ``hosts.pairing``."""
+
+    code_ttl: float
+    pairing: Literal["confirm", "auto"]
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """What a host service stores after pairing."""
+
+    host: Host
+    join: str
+
+
+class Pairing:
+    """Use cases around the keys of a host."""
+
+    def __init__(
+        self,
+        uow: UnitOfWork,
+        tokens: Tokens,
+        clock: Clock,
+        origins: Collection[str],
+        events: HostEvents,
+        limits: PairingLimits,
+    ) -> None:
+        """``origins``: audiences that a signature may name. ``events`` ends the sessions of a host that is paired again."""
+        self._uow = uow
+        self._tokens = tokens
+        self._clock = clock
+        self._origins = origins
+        self._events = events
+        self._limits = limits
+
+    async def create(self, name: str, owner: PersonId, caller: Caller | None) -> Host:
+        """A new host with its first owner. ``caller`` is None on the server's own command line."""
+        if caller is not None and not caller.is_operator:
+            raise Problem(403, "operator_required", "Only an operator may add a host.")
+        host_id = HostId(new_id(self._clock.now()))
+        async with self._uow() as unit:
+            if not await unit.of(HostStore).add(host_id, name):
+                raise Problem(409, "host_exists", f"There is a host called {name} already.")
+            await add_owner(unit, owner, host_id)
+            unit.audit(_entry("host.create", "created", host_id, caller))
+            unit.emit(Event("host.updated", host_id=host_id))
+            return await _host(unit, host_id)
+
+    async def create_for(self, name: str, owner_name: str) -> Host:
+        """Like :meth:`create`, with the owner by name; for the server's own command line."""
+        async with self._uow() as unit:
+            owner = await find_person(unit, owner_name)
+        if owner is None:
+            raise Problem(404, "person_unknown", f"There is no person called {owner_name}; `bothy-server person add` makes one.")
+        return await self.create(name, owner, None)
+
+    async def find(self, name: str) -> Host:
+        """A host by name; for the server's own command line."""
+        async with self._uow() as unit:
+            host = await unit.of(HostStore).find(name)
+        if host is None:
+            raise host_unknown()
+        return host
+
+    async def issue_code(self, host_id: HostId, caller: Caller | None) -> tuple[str, float]:
+        """A one-time code and its life in seconds. For a host that has keys this *is* the re-pairing: it loses them now."""
+        code = format_code(secrets.token_bytes(CODE_BYTES))
+        async with self._uow() as unit:
+            host = await unit.of(HostStore).lock(host_id)
+            if caller is not None and not caller.is_operator:
+                right = await right_of(unit, caller.person_id, host_id)
+                if right is None or not right.owner:
+                    raise host_unknown()
+            if host is None or host.state is HostState.RETIRED:
+                raise host_unknown()
+            if host.paired or host.state is not HostState.PENDING:
+                await unit.of(HostStore).clear_pairing(host_id)
+                await self._events.unpaired(unit, host_id, "host_repaired")
+                unit.stage(HostClose(host_id))
+            await unit.of(HostStore).add_code(new_id(self._clock.now()), host_id, code_hash(code), self._limits.code_ttl)
+            unit.audit(_entry("host.pair", "code_issued", host_id, caller))
+            unit.emit(Event("host.updated", host_id=host_id))
+        return code, self._limits.code_ttl
+
+    async def pair(self, code: str, signing_key: bytes, channel_key: bytes, signature: bytes) -> Paired:
+        """Store the keys of a machine that shows an unused code and proves its signing key."""
+        hashed = code_hash(code)
+        signed = any(
+            verify(signing_key, signature, Purpose.HOST_PAIR, origin, hashed, signing_key, channel_key)
+            for origin in self._origins
+        )
+        if not signed:
+            raise _CODE_INVALID
+        state = HostState.ACTIVE if self._limits.pairing == "auto" else HostState.PENDING
+        async with self._uow() as unit:
+            host_id = await unit.of(HostStore).use_code(hashed)
+            if host_id is None:
+                raise _CODE_INVALID
+            if not await unit.of(HostStore).store_keys(host_id, signing_key, channel_key, state, FIRST):
+                raise Problem(409, "host_key_exists", "This key belongs to another host; use an empty state_dir.")
+            unit.audit(AuditEntry("host.pair", "paired", host_id=host_id))
+            unit.emit(Event("host.updated", host_id=host_id))
+            host = await _host(unit, host_id)
+        return Paired(host, join_values.offer(self._tokens, host_id, host.pairing_seq, FIRST))
+
+    async def confirm(self, caller: Caller, host_id: HostId, shown: str) -> Host:
+        """An owner compared the fingerprint on the machine with ``shown``: the host becomes active."""
+        async with self._uow() as unit:
+            right = await right_of(unit, caller.person_id, host_id)
+            host = await unit.of(HostStore).lock(host_id)
+            if right is None or not right.owner or host is None:
+                raise host_unknown()
+            if host.state is HostState.ACTIVE and host.channel_key and fingerprint(host.channel_key) == shown:
+                return host
+            if host.state is not HostState.PENDING or host.channel_key is None:
+                raise Problem(409, "host_not_pending", f"The host is {host.state}, it waits for no confirmation.")
+            if fingerprint(host.channel_key) != shown:
+                raise Problem(
+                    409,
+                    "fingerprint_mismatch",
+                    "The paired machine has another fingerprint. Compare with what `bothy-host pair` printed; if they"
+                    " differ, somebody else used the code: issue a new one.",
+                )
+            await unit.of(HostStore).set_state(host_id, HostState.ACTIVE)
+            unit.audit(_entry("host.confirm", "confirmed", host_id, caller))
+            unit.emit(Event("host.updated", host_id=host_id))
+            return await _host(unit, host_id)
+
+
+async def _host(unit: Unit, host_id: HostId) -> Host:
+    host = await unit.of(HostStore).get(host_id)
+    if host is None:
+        raise host_unknown()
+    return host
+
+
+def _entry(action: str, code: str, host_id: HostId, caller: Caller | None) -> AuditEntry:
+    person, device = (None, None) if caller is None else (caller.person_id, caller.device_id)
+    return AuditEntry(action, code, person_id=person, device_id=device, host_id=host_id)

@@ -1,0 +1,118 @@
+"""What hosts need from outside, and what they tell upwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+from uuid import UUID
+
+from bothy_server.hosts.domain.host import Host, HostState
+from bothy_server.kernel.unit import Signal, Unit
+from bothy_wire.frames import EndReason, Frame, ReportedSession
+from bothy_wire.ids import ConnId, HostId, SessionId
+
+
+class HostStore(Protocol):
+    """Rows of hosts and their pairing codes."""
+
+    async def add(self, host_id: HostId, name: str) -> bool:
+        """A new host in ``pending`` without keys; False when the name is taken."""
+
+    async def get(self, host_id: HostId) -> Host | None:
+        """One row."""
+
+    async def lock(self, host_id: HostId) -> Host | None:
+        """One row, held against other writers until the unit ends."""
+
+    async def many(self, host_ids: Iterable[HostId]) -> list[Host]:
+        """Rows by id."""
+
+    async def all(self) -> list[Host]:
+        """Every row, for operators."""
+
+    async def find(self, name: str) -> Host | None:
+        """The host of this name that is not retired."""
+
+    async def add_code(self, code_id: UUID, host_id: HostId, code_hash: bytes, ttl_s: float) -> None:
+        """Store a pairing code by hash. Earlier unused codes of the host are void."""
+
+    async def use_code(self, code_hash: bytes) -> HostId | None:
+        """Spend an unexpired code. One caller wins."""
+
+    async def clear_pairing(self, host_id: HostId) -> None:
+        """Raise ``pairing_seq``, clear keys and counters, set ``pending``."""
+
+    async def store_keys(
+        self, host_id: HostId, signing_key: bytes, channel_key: bytes, state: HostState, join_offered: int
+    ) -> bool:
+        """The keys of a pairing; False when another host has one of them."""
+
+    async def set_state(self, host_id: HostId, state: HostState, reason: str | None = None) -> None:
+        """Write a transition."""
+
+    async def record_identify(
+        self, host_id: HostId, conn_id: ConnId, boot_id: UUID, join_confirmed: int, join_offered: int
+    ) -> None:
+        """What an accepted identify changes."""
+
+    async def record_report(
+        self, host_id: HostId, profiles: Mapping[str, Sequence[str]], *, local_confirm: bool, os: str, arch: str
+    ) -> None:
+        """What the host offers."""
+
+    async def touch(self, host_ids: Iterable[HostId]) -> None:
+        """Write ``last_seen_at``."""
+
+
+class ControlLink(Protocol):
+    """One control connection on this node."""
+
+    @property
+    def host_id(self) -> HostId:
+        """Whose."""
+
+    @property
+    def conn_id(self) -> ConnId:
+        """Its identity; its time orders connections of one host."""
+
+    @property
+    def pairing_seq(self) -> int:
+        """The pairing whose key it proved."""
+
+    @property
+    def eligible(self) -> bool:
+        """Active and reported: may be told to open sessions."""
+
+    def send(self, frame: Frame) -> None:
+        """Queue one frame. A link whose queue is full is closed."""
+
+    def close(self, code: int, reason: str = "") -> None:
+        """Write what is queued, then close."""
+
+    def judge_again(self) -> None:
+        """The host's row changed: read it and stay, proceed or go."""
+
+
+class Signals(Protocol):
+    """Signals outside any unit."""
+
+    def send(self, signal: Signal) -> None:
+        """Hand over for sending; never waits and never raises."""
+
+
+class HostEvents(Protocol):
+    """Upward news, bound to the terminal in the wiring."""
+
+    async def unpaired(self, unit: Unit, host_id: HostId, reason: str) -> None:
+        """The host leaves ``active``: end its sessions with this close_reason, in the same unit."""
+
+    async def reported(self, link: ControlLink, boot_id: UUID, sessions: Sequence[ReportedSession]) -> None:
+        """A link became eligible and told what the host runs."""
+
+    async def started(self, link: ControlLink, session_id: SessionId) -> None:
+        """The host says that a program runs; answer by ``host.session.recorded``."""
+
+    async def ended(
+        self, link: ControlLink, session_id: SessionId, reason: EndReason, exit_status: int | None
+    ) -> None:
+        """The host says that a session is over; answer by ``host.session.recorded``."""

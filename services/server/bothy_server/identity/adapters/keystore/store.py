@@ -1,0 +1,90 @@
+"""The server's signing keys: one directory, one file each, shared by all nodes (``secrets.signing_key_dir``).
+
+A key is published (in the JWK set) from the moment its file exists and signs from ``signs_from`` on; the newest key that
+signs is the current one. So every node and host knows a key before the first token of it is seen.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import stat
+import tempfile
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from bothy_wire.signing import thumbprint
+
+
+class KeyStoreError(Exception):
+    """The directory cannot be used; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """One Ed25519 key. ``kid`` is its thumbprint."""
+
+    kid: str
+    key: Ed25519PrivateKey
+    created_at: datetime
+    signs_from: datetime
+    retired_at: datetime | None = None
+
+    @property
+    def public(self) -> bytes:
+        """The raw public key."""
+        return self.key.public_key().public_bytes_raw()
+
+
+def load_keys(directory: Path) -> tuple[SigningKey, ...]:
+    """All keys, oldest first. Raises :class:`KeyStoreError` for a directory that is absent, open to others or empty."""
+    try:
+        mode = directory.stat().st_mode
+        files = sorted(directory.glob("*.json"))
+    except OSError as error:
+        raise KeyStoreError(f"{directory}: {error.strerror}; run `bothy-server keys init`") from error
+    if stat.S_IMODE(mode) & 0o077:
+        raise KeyStoreError(f"{directory} is open to other accounts; run `chmod 700` on it")
+    keys = sorted((_load(each) for each in files), key=lambda each: (each.signs_from, each.kid))
+    if not keys:
+        raise KeyStoreError(f"{directory} holds no signing key; run `bothy-server keys init`")
+    return tuple(keys)
+
+
+def add_key(directory: Path, created_at: datetime, signs_from: datetime) -> SigningKey:
+    """Make a key and store it durably."""
+    key = Ed25519PrivateKey.generate()
+    made = SigningKey(thumbprint(key.public_key().public_bytes_raw()), key, created_at, signs_from)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    body = {
+        "kid": made.kid,
+        "created_at": created_at.isoformat(),
+        "signs_from": signs_from.isoformat(),
+        "private_key": base64.b64encode(key.private_bytes_raw()).decode(),
+    }
+    with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as file:  # mode 0600
+        json.dump(body, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(file.name).rename(directory / f"{made.kid}.json")
+    return made
+
+
+def _load(file: Path) -> SigningKey:
+    try:
+        body = json.loads(file.read_text())
+        key = Ed25519PrivateKey.from_private_bytes(base64.b64decode(body["private_key"], validate=True))
+        retired = body.get("retired_at")
+        return SigningKey(
+            thumbprint(key.public_key().public_bytes_raw()),
+            key,
+            datetime.fromisoformat(body["created_at"]),
+            datetime.fromisoformat(body["signs_from"]),
+            None if retired is None else datetime.fromisoformat(retired),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise KeyStoreError(f"{file} is no signing key of bothy ({type(error).__name__}); restore it or move it away") from error

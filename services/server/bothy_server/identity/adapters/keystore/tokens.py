@@ -1,0 +1,160 @@
+"""Tokens as signed JWTs over the key store (alg ``Ed25519``)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cryptography.exceptions import InvalidSignature
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet, OKPKey
+
+from bothy_server.identity.adapters.keystore.store import KeyStoreError, SigningKey, load_keys
+from bothy_server.identity.app.ports import TokenExpired, TokenInvalid
+from bothy_server.identity.domain.tokens import AccessToken, SessionToken, StreamToken, Token
+from bothy_server.kernel.clock import Clock
+from bothy_wire.ids import DeviceId, PersonId, SessionId, parse_id
+
+_ALGORITHMS = ["Ed25519"]
+_ISSUER = "bothy"
+
+T = TypeVar("T", bound=Token)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLimits:
+    """Lives and leeway in seconds (keys ``identity.access_token_ttl``, ``terminal.session_token_ttl``, ``identity.clock_leeway``)."""
+
+    access_ttl: float
+    session_ttl: float
+    leeway: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    typ: str
+    audience: str
+    claims: Callable[[Any], dict[str, Any]]
+    read: Callable[[Mapping[str, Any]], Token]
+
+
+_KINDS: dict[type[Token], _Kind] = {
+    AccessToken: _Kind(
+        "bothy-access+jwt",
+        "api",
+        lambda t: {"sub": str(t.person_id), "device": str(t.device_id)},
+        lambda c: AccessToken(PersonId(parse_id(c["sub"])), DeviceId(parse_id(c["device"]))),
+    ),
+    StreamToken: _Kind(
+        "bothy-stream+jwt",
+        "relay",
+        lambda t: {"sub": str(t.session_id), "device": str(t.device_id), "attach_seq": t.attach_seq},
+        lambda c: StreamToken(SessionId(parse_id(c["sub"])), DeviceId(parse_id(c["device"])), int(c["attach_seq"])),
+    ),
+    SessionToken: _Kind(
+        "bothy-session+jwt",
+        "host",
+        lambda t: {
+            "sub": str(t.session_id),
+            "host": str(t.host_id),
+            "device": str(t.device_id),
+            "profile": t.profile,
+            "session_user": t.session_user,
+            "cnf": {"jkt": t.channel_thumbprint},
+        },
+        lambda c: _only_hosts_read(c),
+    ),
+}
+
+
+def _only_hosts_read(_claims: Mapping[str, Any]) -> Token:
+    raise TokenInvalid("a session token is for its host")
+
+
+class KeyStoreTokens:
+    """Implements the port ``Tokens``. :meth:`reload` is called every ``secrets.reload_interval``."""
+
+    def __init__(self, directory: Path, clock: Clock, limits: TokenLimits) -> None:
+        """Raises :class:`KeyStoreError` when there is no key to sign with."""
+        self._directory = directory
+        self._clock = clock
+        self._limits = limits
+        self._keys: dict[str, SigningKey] = {}
+        self._verifying = KeySet([])
+        self.reload()
+        self._current()
+
+    def reload(self) -> bool:
+        """Read the directory again; whether the set of keys changed. On an error the old keys stay."""
+        keys = {each.kid: each for each in load_keys(self._directory)}
+        changed = {k: v.retired_at for k, v in keys.items()} != {k: v.retired_at for k, v in self._keys.items()}
+        self._keys = keys
+        live = [each for each in keys.values() if each.retired_at is None]
+        self._verifying = KeySet([_jwk(each) for each in live])
+        return changed
+
+    def jwks(self) -> dict[str, Any]:
+        """The published keys."""
+        return dict(self._verifying.as_dict(private=False))
+
+    def mint(self, token: Token) -> tuple[str, float]:
+        """A JWT with ``iss``, ``aud``, ``iat``, ``nbf``, ``exp`` and a fresh ``jti``."""
+        kind = _KINDS[type(token)]
+        life = self._limits.access_ttl if isinstance(token, AccessToken) else self._limits.session_ttl
+        key, now = self._current(), self._clock.now().timestamp()
+        times = {"iat": now, "nbf": now, "exp": now + life, "jti": secrets.token_urlsafe(16)}
+        claims = {"iss": _ISSUER, "aud": kind.audience, **times, **kind.claims(token)}
+        header = {"alg": "Ed25519", "typ": kind.typ, "kid": key.kid}
+        return jwt.encode(header, claims, OKPKey.import_key(key.key), algorithms=_ALGORITHMS), life
+
+    def read(self, kind: type[T], text: str) -> T:
+        """Checks signature, ``typ``, ``iss``, ``aud`` and the times."""
+        wanted, now = _KINDS[kind], self._clock.now().timestamp()
+        try:
+            decoded = jwt.decode(text, self._verifying, algorithms=_ALGORITHMS)
+            claims = decoded.claims
+            if (decoded.header.get("typ"), claims["iss"], claims["aud"]) != (wanted.typ, _ISSUER, wanted.audience):
+                raise TokenInvalid("a token of another kind")
+            early = max(float(claims["iat"]), float(claims["nbf"])) > now + self._limits.leeway
+            if early or not claims["jti"]:
+                raise TokenInvalid("not valid yet")
+            if float(claims["exp"]) <= now:
+                raise TokenExpired("expired")
+            token = wanted.read(claims)
+        except (JoseError, ValueError, KeyError, TypeError) as error:
+            raise TokenInvalid("not a token of ours") from error
+        assert isinstance(token, kind)
+        return token
+
+    def sign(self, signed: bytes) -> tuple[str, bytes]:
+        """A raw signature with the current key."""
+        key = self._current()
+        return key.kid, key.key.sign(signed)
+
+    def verify(self, kid: str, signed: bytes, signature: bytes) -> bool:
+        """Retired keys count: what they signed for a host stays true."""
+        key = self._keys.get(kid)
+        if key is None:
+            return False
+        try:
+            key.key.public_key().verify(signature, signed)
+        except InvalidSignature:
+            return False
+        return True
+
+    def _current(self) -> SigningKey:
+        now = self._clock.now()
+        signing = [each for each in self._keys.values() if each.signs_from <= now and each.retired_at is None]
+        if not signing:
+            raise KeyStoreError("no signing key may sign yet; check the clock and `bothy-server keys list`")
+        return max(signing, key=lambda each: (each.signs_from, each.kid))
+
+
+def _jwk(key: SigningKey) -> OKPKey:
+    return OKPKey.import_key(key.key.public_key(), {"kid": key.kid, "use": "sig", "alg": "Ed25519"})
+
+

@@ -1,0 +1,92 @@
+"""Persons, invites and devices in PostgreSQL."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bothy_server.identity.app.ports import Device
+from bothy_wire.ids import DeviceId, PersonId
+
+_ADD_PERSON = text(
+    "INSERT INTO persons (id, name, is_operator) VALUES (:id, :name, :is_operator) ON CONFLICT DO NOTHING RETURNING id"
+)
+_FIND_PERSON = text("SELECT id FROM persons WHERE name = :name AND disabled_at IS NULL")
+_ADD_INVITE = text(
+    "INSERT INTO invites (id, person_id, code_hash, expires_at)"
+    " VALUES (:id, :person_id, :code_hash, now() + make_interval(secs => :ttl_s))"
+)
+_USE_INVITE = text("""
+    UPDATE invites i SET used_at = now() FROM persons p
+    WHERE i.code_hash = :code_hash AND i.used_at IS NULL AND i.expires_at > now()
+      AND p.id = i.person_id AND p.disabled_at IS NULL
+    RETURNING p.id, p.name
+""")
+_ADD_DEVICE = text("""
+    INSERT INTO devices (id, person_id, name, kind, signing_key, channel_key)
+    VALUES (:id, :person_id, :name, 'cli', :signing_key, :channel_key) ON CONFLICT DO NOTHING RETURNING id
+""")
+_DEVICE = text("""
+    SELECT d.id, d.person_id, d.name, d.signing_key, d.channel_key, p.is_operator, p.name AS person_name,
+           d.revoked_at IS NULL AND p.disabled_at IS NULL AS usable
+    FROM devices d JOIN persons p ON p.id = d.person_id WHERE d.id = :id
+""")
+_TOUCH_DEVICE = text("UPDATE devices SET last_used_at = now() WHERE id = :id")
+
+
+class PostgresPersonStore:
+    """Implements the port ``PersonStore`` on one transaction."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        """Bound to the unit's connection."""
+        self._connection = connection
+
+    async def add_person(self, person_id: PersonId, name: str, *, is_operator: bool) -> bool:
+        """See the port."""
+        row = await self._connection.execute(_ADD_PERSON, {"id": person_id, "name": name, "is_operator": is_operator})
+        return row.first() is not None
+
+    async def find_person(self, name: str) -> PersonId | None:
+        """See the port."""
+        row = (await self._connection.execute(_FIND_PERSON, {"name": name})).first()
+        return None if row is None else PersonId(row.id)
+
+    async def add_invite(self, invite_id: UUID, person_id: PersonId, code_hash: bytes, ttl_s: float) -> None:
+        """See the port."""
+        values = {"id": invite_id, "person_id": person_id, "code_hash": code_hash, "ttl_s": ttl_s}
+        await self._connection.execute(_ADD_INVITE, values)
+
+    async def use_invite(self, code_hash: bytes) -> tuple[PersonId, str] | None:
+        """See the port."""
+        row = (await self._connection.execute(_USE_INVITE, {"code_hash": code_hash})).first()
+        return None if row is None else (PersonId(row.id), row.name)
+
+    async def add_device(
+        self, device_id: DeviceId, person_id: PersonId, name: str, signing_key: bytes, channel_key: bytes
+    ) -> bool:
+        """See the port."""
+        keys = {"signing_key": signing_key, "channel_key": channel_key}
+        row = await self._connection.execute(_ADD_DEVICE, {"id": device_id, "person_id": person_id, "name": name, **keys})
+        return row.first() is not None
+
+    async def device(self, device_id: DeviceId) -> Device | None:
+        """See the port."""
+        row = (await self._connection.execute(_DEVICE, {"id": device_id})).first()
+        if row is None:
+            return None
+        return Device(
+            DeviceId(row.id),
+            PersonId(row.person_id),
+            row.name,
+            bytes(row.signing_key),
+            bytes(row.channel_key),
+            row.usable,
+            row.is_operator,
+            row.person_name,
+        )
+
+    async def touch_device(self, device_id: DeviceId) -> None:
+        """See the port."""
+        await self._connection.execute(_TOUCH_DEVICE, {"id": device_id})

@@ -1,0 +1,118 @@
+"""What other features may call of identity.
+
+A function that takes part in another feature's transaction takes the ``Unit`` as its first argument.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bothy_server.identity.app.ports import (
+    Challenge,
+    ChallengeStore,
+    Device,
+    PersonStore,
+    Purpose,
+    RightStore,
+    TokenInvalid,
+    Tokens,
+)
+from bothy_server.identity.domain.codes import CODE_BYTES, code_hash, format_code
+from bothy_server.identity.domain.rights import Right
+from bothy_server.identity.domain.tokens import AccessToken, SessionToken, StreamToken
+from bothy_server.kernel.problems import Problem
+from bothy_server.kernel.unit import Unit, UnitOfWork
+from bothy_wire.ids import DeviceId, HostId, PersonId, StepUpId
+
+__all__ = [
+    "CODE_BYTES",
+    "AccessToken",
+    "Caller",
+    "Callers",
+    "Device",
+    "Right",
+    "SessionToken",
+    "StreamToken",
+    "TokenInvalid",
+    "Tokens",
+    "add_owner",
+    "code_hash",
+    "consume_step_up",
+    "find_device",
+    "find_person",
+    "format_code",
+    "right_of",
+    "rights_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who makes a request."""
+
+    person_id: PersonId
+    device_id: DeviceId
+    is_operator: bool
+
+
+class Callers:
+    """Turns an access token into a caller."""
+
+    def __init__(self, uow: UnitOfWork, tokens: Tokens) -> None:
+        """``tokens`` reads what :class:`~bothy_server.identity.app.login.Login` minted."""
+        self._uow = uow
+        self._tokens = tokens
+
+    async def caller(self, access_token: str | None) -> Caller:
+        """Raises 401 ``token_invalid`` also when the device was revoked after the token was made."""
+        refusal = Problem(401, "token_invalid", "Sign in again: the access token is missing, expired or not valid here.")
+        if access_token is None:
+            raise refusal
+        try:
+            token = self._tokens.read(AccessToken, access_token)
+        except TokenInvalid as error:
+            raise refusal from error
+        async with self._uow() as unit:
+            device = await find_device(unit, token.device_id)
+        if device is None or not device.usable:
+            raise refusal
+        return Caller(device.person_id, device.id, device.is_operator)
+
+
+async def find_device(unit: Unit, device_id: DeviceId) -> Device | None:
+    """A device and whether it may act now."""
+    return await unit.of(PersonStore).device(device_id)
+
+
+async def find_person(unit: Unit, name: str) -> PersonId | None:
+    """An enabled person by name."""
+    return await unit.of(PersonStore).find_person(name)
+
+
+async def right_of(unit: Unit, person_id: PersonId, host_id: HostId) -> Right | None:
+    """The person's right ``terminal`` on a host, at this moment."""
+    return await unit.of(RightStore).right(person_id, host_id)
+
+
+async def rights_of(unit: Unit, person_id: PersonId) -> dict[HostId, Right]:
+    """All rights of a person."""
+    return await unit.of(RightStore).rights(person_id)
+
+
+async def add_owner(unit: Unit, person_id: PersonId, host_id: HostId) -> None:
+    """Make a person an owner of a host."""
+    await unit.of(RightStore).add_owner(person_id, host_id)
+
+
+async def consume_step_up(
+    unit: Unit,
+    step_up_id: StepUpId,
+    caller: Caller,
+    purpose: Purpose,
+    host_id: HostId,
+    profile: str,
+    session_user: str,
+) -> bool:
+    """Spend a fresh step-up for exactly this act. Rolls back with the unit, so a refused open spends nothing."""
+    wanted = Challenge(b"", caller.device_id, purpose, host_id, profile, session_user)
+    return await unit.of(ChallengeStore).consume_step_up(step_up_id, caller.person_id, wanted)

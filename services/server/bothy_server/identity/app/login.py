@@ -1,0 +1,133 @@
+"""How a device becomes known and signs in with its key."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from bothy_server.identity.app.ports import Challenge, ChallengeStore, PersonStore, Tokens
+from bothy_server.identity.domain.codes import CODE_BYTES, code_hash, format_code
+from bothy_server.identity.domain.tokens import AccessToken
+from bothy_server.kernel.clock import Clock
+from bothy_server.kernel.ids import new_id
+from bothy_server.kernel.problems import Problem
+from bothy_server.kernel.unit import AuditEntry, UnitOfWork
+from bothy_wire.ids import DeviceId, PersonId
+from bothy_wire.limits import CHALLENGE_BYTES
+from bothy_wire.signing import Purpose, verify
+
+_INVITE_INVALID = Problem(
+    401, "invite_invalid", "This invite is unknown, used or expired. Ask the operator for a new one."
+)
+_LOGIN_REFUSED = Problem(401, "login_refused", "This device is not known here or was revoked. Log in with a new invite.")
+
+
+@dataclass(frozen=True, slots=True)
+class LoginLimits:
+    """Lives in seconds (keys ``identity.*``)."""
+
+    invite_ttl: float
+    challenge_ttl: float
+
+
+@dataclass(frozen=True, slots=True)
+class NewDevice:
+    """What a device says of itself when it redeems an invite."""
+
+    code: str
+    name: str
+    signing_key: bytes
+    channel_key: bytes
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Redeemed:
+    """Who the device belongs to now."""
+
+    device_id: DeviceId
+    person_id: PersonId
+    person_name: str
+
+
+class Login:
+    """Invites, and login by device key."""
+
+    def __init__(
+        self, uow: UnitOfWork, tokens: Tokens, clock: Clock, origins: Collection[str], limits: LoginLimits
+    ) -> None:
+        """``origins``: the server's public origins; a signature made for any other audience is refused."""
+        self._uow = uow
+        self._tokens = tokens
+        self._clock = clock
+        self._origins = origins
+        self._limits = limits
+
+    async def add_person(self, name: str, *, is_operator: bool) -> tuple[PersonId, str]:
+        """A new person and the one-time invite for their first device."""
+        person_id = PersonId(new_id(self._clock.now()))
+        async with self._uow() as unit:
+            if not await unit.of(PersonStore).add_person(person_id, name, is_operator=is_operator):
+                raise Problem(409, "person_exists", f"There is a person called {name} already.")
+            unit.audit(AuditEntry("person.add", "operator" if is_operator else "person", person_id=person_id))
+            code = format_code(secrets.token_bytes(CODE_BYTES))
+            invite_id = new_id(self._clock.now())
+            await unit.of(PersonStore).add_invite(invite_id, person_id, code_hash(code), self._limits.invite_ttl)
+        return person_id, code
+
+    async def invite(self, name: str) -> tuple[PersonId, str]:
+        """A one-time invite for one more device of a person."""
+        async with self._uow() as unit:
+            person_id = await unit.of(PersonStore).find_person(name)
+            if person_id is None:
+                raise Problem(404, "person_unknown", f"There is no person called {name}.")
+            code = format_code(secrets.token_bytes(CODE_BYTES))
+            invite_id = new_id(self._clock.now())
+            await unit.of(PersonStore).add_invite(invite_id, person_id, code_hash(code), self._limits.invite_ttl)
+            unit.audit(AuditEntry("person.invite", "invited", person_id=person_id))
+        return person_id, code
+
+    async def redeem(self, new: NewDevice) -> Redeemed:
+        """Add a device. The signature proves that the caller holds the signing key and dialled this server."""
+        hashed = code_hash(new.code)
+        fields = (hashed, new.signing_key, new.channel_key, new.name)
+        if not self._signed(new.signing_key, new.signature, Purpose.INVITE_REDEEM, *fields):
+            raise _INVITE_INVALID
+        async with self._uow() as unit:
+            invited = await unit.of(PersonStore).use_invite(hashed)
+            if invited is None:
+                raise _INVITE_INVALID
+            person_id, person_name = invited
+            device_id = DeviceId(new_id(self._clock.now()))
+            if not await unit.of(PersonStore).add_device(
+                device_id, person_id, new.name, new.signing_key, new.channel_key
+            ):
+                raise Problem(409, "device_exists", "This key belongs to a device already; make new keys for a new login.")
+            unit.audit(AuditEntry("device.add", "invite", person_id=person_id, device_id=device_id))
+        return Redeemed(device_id, person_id, person_name)
+
+    async def challenge(self, device_id: DeviceId) -> tuple[bytes, float]:
+        """A login challenge and its life in seconds. An unknown device gets one too: the answer tells nothing."""
+        value = secrets.token_bytes(CHALLENGE_BYTES)
+        async with self._uow() as unit:
+            login = Challenge(value, device_id, "login")
+            await unit.of(ChallengeStore).add(new_id(self._clock.now()), login, self._limits.challenge_ttl)
+        return value, self._limits.challenge_ttl
+
+    async def token(self, device_id: DeviceId, challenge: bytes, signature: bytes) -> tuple[str, float]:
+        """An access token and its life in seconds, for a device that signed its challenge."""
+        async with self._uow() as unit:
+            device = await unit.of(PersonStore).device(device_id)
+            spent = await unit.of(ChallengeStore).use(challenge, device_id, login=True)
+            signed = device is not None and self._signed(
+                device.signing_key, signature, Purpose.DEVICE_LOGIN, challenge, str(device_id)
+            )
+            if device is None or spent is None or not signed or not device.usable:
+                raise _LOGIN_REFUSED
+            await unit.of(PersonStore).touch_device(device_id)
+        return self._tokens.mint(AccessToken(device.person_id, device_id))
+
+    def _signed(self, key: bytes, signature: bytes, purpose: Purpose, *fields: bytes | str) -> bool:
+        return any(verify(key, signature, purpose, origin, *fields) for origin in self._origins)

@@ -1,0 +1,135 @@
+"""What identity needs from outside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol, TypeVar
+from uuid import UUID
+
+from bothy_server.identity.domain.rights import Right
+from bothy_server.identity.domain.tokens import Token
+from bothy_wire.ids import DeviceId, HostId, PersonId, StepUpId
+
+T = TypeVar("T", bound=Token)
+
+
+class TokenInvalid(Exception):  # noqa: N818 - a state of the token
+    """A token that is malformed, not ours, of another kind or not signed by a known key."""
+
+
+class TokenExpired(TokenInvalid):
+    """A token of ours whose life is over."""
+
+
+class Tokens(Protocol):
+    """Mints and reads the tokens of ``identity/domain/tokens.py``; needs the key store only, never the database."""
+
+    def mint(self, token: Token) -> tuple[str, float]:
+        """The signed text and its life in seconds."""
+
+    def read(self, kind: type[T], text: str) -> T:
+        """The token inside. Raises :class:`TokenInvalid` or :class:`TokenExpired`."""
+
+    def jwks(self) -> dict[str, Any]:
+        """The public keys that verify them, as a JWK set."""
+
+    def sign(self, signed: bytes) -> tuple[str, bytes]:
+        """A raw signature with the current key: key id and 64 bytes."""
+
+    def verify(self, kid: str, signed: bytes, signature: bytes) -> bool:
+        """Whether a key of ours, also a retired one, made this signature."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One client of a person, with its own keys (raw public bytes)."""
+
+    id: DeviceId
+    person_id: PersonId
+    name: str
+    signing_key: bytes
+    channel_key: bytes
+    usable: bool
+    """Neither the device is revoked nor its person disabled."""
+    is_operator: bool
+    person_name: str
+
+
+Purpose = Literal["login", "open", "attach"]
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """A random value that one device signs once for one purpose."""
+
+    value: bytes
+    device_id: DeviceId
+    purpose: Purpose
+    host_id: HostId | None = None
+    profile: str | None = None
+    session_user: str | None = None
+
+
+class PersonStore(Protocol):
+    """Persons, invites and devices."""
+
+    async def add_person(self, person_id: PersonId, name: str, *, is_operator: bool) -> bool:
+        """False when the name is taken."""
+
+    async def find_person(self, name: str) -> PersonId | None:
+        """An enabled person by exact name."""
+
+    async def add_invite(self, invite_id: UUID, person_id: PersonId, code_hash: bytes, ttl_s: float) -> None:
+        """Store an invite by the hash of its code."""
+
+    async def use_invite(self, code_hash: bytes) -> tuple[PersonId, str] | None:
+        """Spend an unexpired, unused invite of an enabled person: id and name. One caller wins."""
+
+    async def add_device(
+        self, device_id: DeviceId, person_id: PersonId, name: str, signing_key: bytes, channel_key: bytes
+    ) -> bool:
+        """False when one of the keys is known already."""
+
+    async def device(self, device_id: DeviceId) -> Device | None:
+        """A device with what is needed to decide whether it may act."""
+
+    async def touch_device(self, device_id: DeviceId) -> None:
+        """Note that the device was used."""
+
+
+class ChallengeStore(Protocol):
+    """Challenges and step-ups; each is used once."""
+
+    async def add(self, challenge_id: UUID, challenge: Challenge, ttl_s: float) -> bool:
+        """Store a challenge; only its hash is written. False when its device or host does not exist."""
+
+    async def use(self, value: bytes, device_id: DeviceId, *, login: bool) -> Challenge | None:
+        """Spend an unexpired challenge of this device. One caller wins."""
+
+    async def add_step_up(self, step_up_id: StepUpId, person_id: PersonId, proof: Challenge, ttl_s: float) -> None:
+        """Store what was confirmed."""
+
+    async def consume_step_up(self, step_up_id: StepUpId, person_id: PersonId, wanted: Challenge) -> bool:
+        """Spend a step-up that confirms exactly ``wanted`` (its value aside). One caller wins."""
+
+    async def prune(self) -> int:
+        """Delete what expired; how many rows."""
+
+
+class RightStore(Protocol):
+    """Rights of persons on hosts."""
+
+    async def right(self, person_id: PersonId, host_id: HostId) -> Right | None:
+        """The right ``terminal`` of this person on this host at this moment."""
+
+    async def rights(self, person_id: PersonId) -> dict[HostId, Right]:
+        """All rights of a person."""
+
+    async def add_owner(self, person_id: PersonId, host_id: HostId) -> None:
+        """Make a person an owner. Doing so twice changes nothing."""
+
+    async def add_grant(
+        self, person_id: PersonId, host_id: HostId, session_user: str, expires_at: datetime | None
+    ) -> None:
+        """Give the right ``terminal`` as one session user."""

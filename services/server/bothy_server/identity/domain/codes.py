@@ -1,0 +1,30 @@
+"""Codes that a person carries from one screen to another: invites and pairing codes.
+
+120 random bits in Crockford's base32, in groups of five so that they can be read aloud. Only the SHA-256 of a code is
+stored, so a reader of the database cannot use it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_READ_AS = str.maketrans({"I": "1", "L": "1", "O": "0", "-": None, " ": None})
+CODE_BYTES = 15
+
+
+def format_code(random: bytes) -> str:
+    """The code for :data:`CODE_BYTES` random bytes, for example ``7QK3M-...``."""
+    value = int.from_bytes(random, "big")
+    digits = "".join(_ALPHABET[value >> 5 * each & 31] for each in reversed(range(CODE_BYTES * 8 // 5)))
+    return "-".join(digits[at : at + 5] for at in range(0, len(digits), 5))
+
+
+def normal_code(typed: str) -> str:
+    """What a person typed, in the one form that is hashed: no case, no dashes, look-alikes resolved."""
+    return typed.strip().upper().translate(_READ_AS)
+
+
+def code_hash(typed: str) -> bytes:
+    """SHA-256 of the normal form; 32 bytes."""
+    return hashlib.sha256(normal_code(typed).encode()).digest()

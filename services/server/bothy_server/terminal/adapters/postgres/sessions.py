@@ -1,0 +1,208 @@
+"""Terminal sessions in PostgreSQL. Every transition is one conditional statement."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bothy_server.terminal.app.ports import NewSession, Overdue, Pairing, SessionRecord, SessionView
+from bothy_server.terminal.domain.session import SessionState
+from bothy_wire.frames import CloseReason, OpenFailure
+from bothy_wire.ids import DeviceId, HostId, PersonId, SessionId
+
+_COLUMNS = """
+    s.id, s.host_id, s.person_id, s.device_id, s.attach_seq, s.profile, s."session_user" AS as_user, s.state,
+    s.close_reason, s.close_detail, s.boot_id, s.opened_at, s.paired_at, s.paired_seq, s.started_at, s.detached_at,
+    s.closed_at, s.expires_at, h.reported_require_local_confirm AS local_confirm
+"""
+_ADD = text(f"""
+    WITH s AS (
+        INSERT INTO terminal_sessions (id, host_id, person_id, device_id, profile, "session_user", expires_at)
+        VALUES (:id, :host_id, :person_id, :device_id, :profile, :session_user,
+                now() + make_interval(secs => :max_duration_s))
+        RETURNING *
+    ) SELECT {_COLUMNS} FROM s JOIN hosts h ON h.id = s.host_id
+""")
+_ROWS = text(f"SELECT {_COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id WHERE s.id = ANY(:ids)")
+_LOCK = text(
+    f"SELECT {_COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id WHERE s.id = :id FOR UPDATE OF s"
+)
+_VIEWS = text(f"""
+    SELECT {_COLUMNS}, h.name AS host_name, d.name AS device_name
+    FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id JOIN devices d ON d.id = s.device_id
+    WHERE s.person_id = :person_id AND (:closed OR s.state <> 'closed')
+      AND (CAST(:session_id AS uuid) IS NULL OR s.id = :session_id)
+    ORDER BY s.id DESC LIMIT 1000
+""")
+_LIVE_OF_HOST = text(f"""
+    SELECT {_COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id
+    WHERE s.host_id = :host_id AND s.state <> 'closed'
+""")
+_LIVE_COUNTS = text("""
+    SELECT (SELECT count(*) FROM terminal_sessions WHERE person_id = :person_id AND state <> 'closed') AS of_person,
+           (SELECT count(*) FROM terminal_sessions WHERE host_id = :host_id AND state <> 'closed') AS of_host
+""")
+_ATTACH = text(f"""
+    UPDATE terminal_sessions s SET attach_seq = attach_seq + 1, device_id = :device_id FROM hosts h
+    WHERE s.id = :id AND s.state <> 'closed' AND h.id = s.host_id RETURNING {_COLUMNS}
+""")
+# One statement: the right, the device, the host and the newest attach are judged in the moment of the write.
+_PAIR = text(f"""
+    WITH was AS (SELECT id, state FROM terminal_sessions WHERE id = :id FOR UPDATE)
+    UPDATE terminal_sessions s
+    SET paired_seq = paired_seq + 1, paired_at = coalesce(paired_at, now()), last_frame_at = now(),
+        boot_id = h.boot_id, detached_at = NULL,
+        state = CASE s.state WHEN 'detached' THEN 'active' ELSE s.state END
+    FROM was, hosts h, devices d, persons p
+    WHERE s.id = was.id AND h.id = s.host_id AND d.id = s.device_id AND p.id = s.person_id
+      AND s.state <> 'closed' AND s.attach_seq = :attach_seq
+      AND h.state = 'active' AND d.revoked_at IS NULL AND p.disabled_at IS NULL
+      AND (EXISTS (SELECT FROM host_owners o WHERE o.host_id = s.host_id AND o.person_id = s.person_id)
+           OR EXISTS (SELECT FROM host_grants g WHERE g.host_id = s.host_id AND g.person_id = s.person_id
+                      AND g."right" = 'terminal' AND g."session_user" = s."session_user"
+                      AND (g.expires_at IS NULL OR g.expires_at > now())))
+    RETURNING {_COLUMNS}, d.channel_key, was.state = 'detached' AS reactivated
+""")
+_DETACH = text(f"""
+    UPDATE terminal_sessions s SET state = 'detached', detached_at = now() FROM hosts h
+    WHERE s.id = :id AND s.state = 'active' AND s.paired_seq = :paired_seq AND h.id = s.host_id RETURNING {_COLUMNS}
+""")
+_START = text(f"""
+    UPDATE terminal_sessions s SET state = 'active', started_at = coalesce(started_at, now()) FROM hosts h
+    WHERE s.id = :id AND s.host_id = :host_id AND s.state = 'opening' AND h.id = s.host_id RETURNING {_COLUMNS}
+""")
+_CLOSE = text(f"""
+    UPDATE terminal_sessions s SET state = 'closed', closed_at = now(), close_reason = :reason, close_detail = :detail
+    FROM hosts h
+    WHERE s.id = ANY(:ids) AND s.state <> 'closed' AND h.id = s.host_id
+      AND (NOT :never_paired OR s.paired_at IS NULL) AND (NOT :opening OR s.state = 'opening')
+    RETURNING {_COLUMNS}
+""")
+_OVERDUE = text("""
+    SELECT id, 'open_failed' AS reason, 'open_timeout' AS detail FROM terminal_sessions
+    WHERE state = 'opening' AND paired_at IS NULL AND opened_at < now() - make_interval(secs => :open_timeout_s)
+    UNION ALL
+    SELECT s.id, 'open_failed', 'start_timeout' FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id
+    WHERE s.state = 'opening' AND s.paired_at < now() - make_interval(secs => :start_timeout_s)
+      AND NOT h.reported_require_local_confirm
+    UNION ALL
+    SELECT id, 'max_duration', NULL FROM terminal_sessions WHERE state <> 'closed' AND expires_at < now()
+""")
+
+
+class PostgresSessionStore:
+    """Implements the port ``SessionStore`` on one transaction."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        """Bound to the unit's connection."""
+        self._connection = connection
+
+    async def add(self, record_id: SessionId, new: NewSession) -> SessionRecord:
+        """See the port."""
+        return _record((await self._connection.execute(_ADD, {"id": record_id, **asdict(new)})).one())
+
+    async def rows(self, ids: Iterable[SessionId]) -> dict[SessionId, SessionRecord]:
+        """See the port."""
+        rows = await self._connection.execute(_ROWS, {"ids": list(ids)})
+        return {SessionId(row.id): _record(row) for row in rows}
+
+    async def lock(self, session_id: SessionId) -> SessionRecord | None:
+        """See the port."""
+        return _maybe((await self._connection.execute(_LOCK, {"id": session_id})).first())
+
+    async def views(
+        self, person_id: PersonId, session_id: SessionId | None = None, *, closed: bool = False
+    ) -> list[SessionView]:
+        """See the port."""
+        values = {"person_id": person_id, "session_id": session_id, "closed": closed}
+        rows = await self._connection.execute(_VIEWS, values)
+        return [SessionView(_record(row), row.host_name, row.device_name) for row in rows]
+
+    async def live_of_host(self, host_id: HostId) -> list[SessionRecord]:
+        """See the port."""
+        return [_record(row) for row in await self._connection.execute(_LIVE_OF_HOST, {"host_id": host_id})]
+
+    async def live_counts(self, person_id: PersonId, host_id: HostId) -> tuple[int, int]:
+        """See the port."""
+        values = {"person_id": person_id, "host_id": host_id}
+        row = (await self._connection.execute(_LIVE_COUNTS, values)).one()
+        return row.of_person, row.of_host
+
+    async def attach(self, session_id: SessionId, device_id: DeviceId) -> SessionRecord | None:
+        """See the port."""
+        values = {"id": session_id, "device_id": device_id}
+        return _maybe((await self._connection.execute(_ATTACH, values)).first())
+
+    async def pair(self, session_id: SessionId, attach_seq: int) -> Pairing | None:
+        """See the port."""
+        granted = (await self._connection.execute(_PAIR, {"id": session_id, "attach_seq": attach_seq})).first()
+        if granted is not None:
+            return Pairing("granted", _record(granted), bytes(granted.channel_key), granted.reactivated)
+        record = (await self.rows([session_id])).get(session_id)
+        if record is None:
+            return None
+        if record.state is SessionState.CLOSED:
+            return Pairing("closed", record)
+        return Pairing("superseded" if record.attach_seq > attach_seq else "denied", record)
+
+    async def detach(self, session_id: SessionId, paired_seq: int) -> SessionRecord | None:
+        """See the port."""
+        values = {"id": session_id, "paired_seq": paired_seq}
+        return _maybe((await self._connection.execute(_DETACH, values)).first())
+
+    async def start(self, session_id: SessionId, host_id: HostId) -> SessionRecord | None:
+        """See the port."""
+        values = {"id": session_id, "host_id": host_id}
+        return _maybe((await self._connection.execute(_START, values)).first())
+
+    async def close(
+        self,
+        session_ids: Collection[SessionId],
+        reason: CloseReason,
+        detail: OpenFailure | None = None,
+        *,
+        never_paired: bool = False,
+        opening: bool = False,
+    ) -> list[SessionRecord]:
+        """See the port."""
+        which = {"ids": list(session_ids), "never_paired": never_paired, "opening": opening}
+        rows = await self._connection.execute(_CLOSE, {**which, "reason": reason, "detail": detail})
+        return [_record(row) for row in rows]
+
+    async def overdue(self, open_timeout_s: float, start_timeout_s: float) -> list[Overdue]:
+        """See the port."""
+        values = {"open_timeout_s": open_timeout_s, "start_timeout_s": start_timeout_s}
+        rows = await self._connection.execute(_OVERDUE, values)
+        return [Overdue(SessionId(row.id), row.reason, row.detail) for row in rows]
+
+
+def _maybe(row: Row[Any] | None) -> SessionRecord | None:
+    return None if row is None else _record(row)
+
+
+def _record(row: Row[Any]) -> SessionRecord:
+    return SessionRecord(
+        SessionId(row.id),
+        HostId(row.host_id),
+        PersonId(row.person_id),
+        DeviceId(row.device_id),
+        row.attach_seq,
+        row.profile,
+        row.as_user,
+        SessionState(row.state),
+        row.close_reason,
+        row.close_detail,
+        row.boot_id,
+        row.opened_at,
+        row.paired_at,
+        row.paired_seq,
+        row.started_at,
+        row.detached_at,
+        row.closed_at,
+        row.expires_at,
+        row.local_confirm,
+    )

@@ -1,0 +1,220 @@
+"""What a person does with sessions: open, attach, list, get, close (``docs/spec/protocol.md``, REST)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bothy_server.hosts.app.api import Host, HostState, Presence, find_host, host_unknown
+from bothy_server.identity.app.api import Caller, StreamToken, Tokens, consume_step_up, right_of
+from bothy_server.kernel.clock import Clock
+from bothy_server.kernel.ids import new_id
+from bothy_server.kernel.problems import Problem
+from bothy_server.kernel.unit import AuditEntry, Event, Unit, UnitOfWork
+from bothy_server.terminal.app.ports import NewSession, SessionRecord, SessionStore, SessionView
+from bothy_server.terminal.domain.session import SessionState
+from bothy_server.terminal.domain.signals import SessionOpen
+from bothy_wire.frames import CloseReason
+from bothy_wire.ids import HostId, SessionId, StepUpId
+
+_STEP_UP_REQUIRED = Problem(
+    401, "step_up_required", "Confirm again on this device: the confirmation is missing, used, too old or for another act."
+)
+
+
+def session_unknown() -> Problem:
+    """One answer for a session that does not exist and one of somebody else."""
+    return Problem(404, "session_unknown", "You have no such session. `bothy sessions --all` lists yours.")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLimits:
+    """Counts and seconds (keys ``terminal.*``)."""
+
+    max_sessions_per_person: int
+    max_sessions_per_host: int
+    max_duration: float
+    resume_window: float
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a device needs to dial the stream socket."""
+
+    record: SessionRecord
+    stream_token: str
+    expires_in_s: float
+    host_channel_key: bytes
+
+
+class Sessions:
+    """Use cases of a session's person. Each is one unit: a refusal writes nothing and sends nothing."""
+
+    def __init__(self, uow: UnitOfWork, tokens: Tokens, clock: Clock, presence: Presence, limits: SessionLimits) -> None:
+        """``presence`` answers whether a host is connected to any node."""
+        self._uow = uow
+        self._tokens = tokens
+        self._clock = clock
+        self._presence = presence
+        self._limits = limits
+
+    async def open(
+        self, caller: Caller, host_id: HostId, profile: str, session_user: str, step_up_id: StepUpId
+    ) -> Opened:
+        """A new session. The checks run in the order of the specification; the step-up is spent last."""
+        async with self._uow() as unit:
+            host = await self._reachable(unit, caller, host_id, session_user)
+            _offered(host, profile, session_user)
+            of_person, of_host = await unit.of(SessionStore).live_counts(caller.person_id, host_id)
+            if of_person >= self._limits.max_sessions_per_person or of_host >= self._limits.max_sessions_per_host:
+                raise Problem(429, "session_limit", "Too many open sessions. `bothy sessions` lists yours, `bothy close` ends one.")
+            await self._confirmed(unit, caller, "open", host_id, profile, session_user, step_up_id)
+            session_id = SessionId(new_id(self._clock.now()))
+            new = NewSession(
+                host_id, caller.person_id, caller.device_id, profile, session_user, self._limits.max_duration
+            )
+            record = await unit.of(SessionStore).add(session_id, new)
+            _tell(unit, record, caller, "terminal.open", "opened")
+        return self._opened(record, host)
+
+    async def attach(self, caller: Caller, session_id: SessionId, step_up_id: StepUpId | None) -> Opened:
+        """Continue a session on the caller's device; an older device side gives way."""
+        async with self._uow() as unit:
+            row = await unit.of(SessionStore).lock(session_id)
+            if row is None or row.person_id != caller.person_id:
+                raise session_unknown()
+            if row.state is SessionState.CLOSED:
+                raise Problem(409, "session_closed", f"The session has ended ({row.close_reason}); open a new one.")
+            host = await self._reachable(unit, caller, row.host_id, row.session_user)
+            if not self._resumes(caller, row):
+                await self._confirmed(
+                    unit, caller, "attach", row.host_id, row.profile, row.session_user, step_up_id
+                )
+            record = await unit.of(SessionStore).attach(session_id, caller.device_id)
+            if record is None:
+                raise session_unknown()
+            _tell(unit, record, caller, "terminal.attach", "attached")
+        return self._opened(record, host)
+
+    async def list(self, caller: Caller, *, closed: bool) -> list[SessionView]:
+        """The caller's sessions, newest first."""
+        async with self._uow() as unit:
+            return await unit.of(SessionStore).views(caller.person_id, closed=closed)
+
+    async def get(self, caller: Caller, session_id: SessionId) -> SessionView:
+        """One session of the caller."""
+        async with self._uow() as unit:
+            return await _view(unit, caller, session_id)
+
+    async def close(self, caller: Caller, session_id: SessionId) -> SessionView:
+        """End a session of the caller. Closing twice changes nothing."""
+        async with self._uow() as unit:
+            view = await _view(unit, caller, session_id)
+            await end_sessions(unit, [view.record.id], "client_closed", action="terminal.close", caller=caller)
+            return await _view(unit, caller, session_id)
+
+    async def _reachable(self, unit: Unit, caller: Caller, host_id: HostId, session_user: str) -> Host:
+        right = await right_of(unit, caller.person_id, host_id)
+        host = await find_host(unit, host_id)
+        if right is None or host is None:
+            raise host_unknown()
+        if not right.allows(session_user):
+            raise Problem(403, "right_missing", f"You may not open a terminal as {session_user} on {host.name}.")
+        if host.state is not HostState.ACTIVE:
+            detail = f"{host.name} is {host.state}. Its owner can change that."
+            raise Problem(409, "host_not_active", detail)
+        if not self._presence.connected(host_id):
+            detail = f"{host.name} is not connected. Is it switched on, and does `bothy-host run` run there?"
+            raise Problem(409, "host_unavailable", detail)
+        return host
+
+    def _resumes(self, caller: Caller, row: SessionRecord) -> bool:
+        if caller.device_id != row.device_id:
+            return False
+        if row.state is not SessionState.DETACHED or row.detached_at is None:
+            return True
+        return (self._clock.now() - row.detached_at).total_seconds() <= self._limits.resume_window
+
+    async def _confirmed(
+        self,
+        unit: Unit,
+        caller: Caller,
+        purpose: Literal["open", "attach"],
+        host_id: HostId,
+        profile: str,
+        session_user: str,
+        step_up_id: StepUpId | None,
+    ) -> None:
+        if step_up_id is None or not await consume_step_up(
+            unit, step_up_id, caller, purpose, host_id, profile, session_user
+        ):
+            raise _STEP_UP_REQUIRED
+
+    def _opened(self, record: SessionRecord, host: Host) -> Opened:
+        token, life = self._tokens.mint(StreamToken(record.id, record.device_id, record.attach_seq))
+        assert host.channel_key is not None
+        return Opened(record, token, life, host.channel_key)
+
+
+async def end_sessions(
+    unit: Unit,
+    session_ids: list[SessionId],
+    reason: CloseReason,
+    *,
+    action: str = "terminal.terminate",
+    caller: Caller | None = None,
+) -> list[SessionRecord]:
+    """End sessions inside a unit: rows, audit, events. Nodes learn it from the event log."""
+    ended = await unit.of(SessionStore).close(session_ids, reason)
+    for record in ended:
+        tell_ended(unit, record, action, caller)
+    return ended
+
+
+def tell_ended(unit: Unit, record: SessionRecord, action: str = "terminal.terminate", caller: Caller | None = None) -> None:
+    """The audit entry and the event of an end."""
+    code = record.close_detail or record.close_reason or "closed"
+    device_id = record.device_id if caller is None else caller.device_id
+    unit.audit(
+        AuditEntry(
+            action,
+            code,
+            person_id=record.person_id,
+            device_id=device_id,
+            host_id=record.host_id,
+            session_id=record.id,
+        )
+    )
+    unit.emit(Event("terminal_session.changed", host_id=record.host_id, session_id=record.id))
+
+
+def _tell(unit: Unit, record: SessionRecord, caller: Caller, action: str, code: str) -> None:
+    unit.audit(
+        AuditEntry(
+            action,
+            code,
+            person_id=caller.person_id,
+            device_id=caller.device_id,
+            host_id=record.host_id,
+            session_id=record.id,
+        )
+    )
+    unit.emit(Event("terminal_session.changed", host_id=record.host_id, session_id=record.id))
+    unit.stage(SessionOpen(record.host_id, record.id))
+
+
+def _offered(host: Host, profile: str, session_user: str) -> None:
+    users = host.profiles.get(profile)
+    if users is None:
+        known = ", ".join(sorted(host.profiles)) or "none"
+        raise Problem(422, "profile_unknown", f"{host.name} offers no profile {profile}; it offers: {known}.")
+    if session_user not in users and not any(each.startswith("@") for each in users):
+        detail = f"The profile {profile} of {host.name} does not allow {session_user}; it allows: {', '.join(users) or 'none'}."
+        raise Problem(422, "user_unknown", detail)
+
+
+async def _view(unit: Unit, caller: Caller, session_id: SessionId) -> SessionView:
+    views = await unit.of(SessionStore).views(caller.person_id, session_id, closed=True)
+    if not views:
+        raise session_unknown()
+    return views[0]
