@@ -1,0 +1,97 @@
+# Every command of the project. `make` alone lists them; people, pre-commit and CI call the same ones.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
+	$$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+BIN := .venv/bin
+READY := .venv/ready
+PYTEST := $(BIN)/pytest -q
+ARGS ?=
+T ?=
+
+.PHONY: help
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: setup
+setup: $(READY) ## make .venv from requirements.lock; every other command does this when it is needed
+
+$(READY): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with venv and ensurepip is needed (Debian: python3-venv)" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: demo
+demo: setup ## everything on this machine; prints an address and a command, Ctrl-C stops it (ARGS=--check tries it and ends)
+	@$(BIN)/python -m bothy_kit.demo $(ARGS)
+
+.PHONY: test
+test: setup ## all suites; T="PATH -k NAME" passes arguments to pytest instead
+ifeq ($(strip $(T)),)
+	@$(MAKE) --no-print-directory check multinode edge
+else
+	@$(PYTEST) $(T)
+endif
+
+.PHONY: check
+check: static unit ## format, lint, types, architecture, documents, unit and contract tests
+
+.PHONY: static
+static: setup ## the part of check that runs no product code
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/mypy tools/*.py
+	$(BIN)/lint-imports
+	$(BIN)/deptry services
+	$(BIN)/python tools/text_check.py
+	$(BIN)/python tools/tests_mirror.py
+	$(BIN)/python tools/adr_index.py --check
+
+.PHONY: unit
+unit: setup ## unit and contract tests
+	$(PYTEST) services test/kit tools
+
+.PHONY: multinode
+multinode: setup ## several nodes in one process
+	PYTHONASYNCIODEBUG=1 $(PYTEST) test/multinode
+
+.PHONY: edge
+edge: setup ## the example edge with a real nginx
+	$(PYTEST) test/edge
+
+.PHONY: demo-check
+demo-check: setup ## the demo, tried from outside
+	@$(BIN)/python -m bothy_kit.demo --check
+
+.PHONY: audit
+audit: setup ## known weaknesses of the locked dependencies; says so when the advisory service does not answer
+	@$(BIN)/python tools/audit.py $(ARGS)
+
+.PHONY: ci
+ci: setup ## what .ci/run calls: every suite, with the minutes each took
+	@$(BIN)/python tools/suites.py
+
+.PHONY: format
+format: setup ## format the code and fix what the linter can fix
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+.PHONY: lock
+lock: setup ## choose dependencies anew and write requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --extra dev --no-annotate \
+		--custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
+
+.PHONY: adr
+adr: setup ## write the list of decisions
+	@$(BIN)/python tools/adr_index.py
+
+.PHONY: hooks
+hooks: setup ## run the fast checks before each commit of this checkout
+	$(BIN)/pre-commit install
