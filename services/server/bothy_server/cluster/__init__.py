@@ -1,0 +1,1 @@
+"""Signals between nodes: carries them and knows no feature."""

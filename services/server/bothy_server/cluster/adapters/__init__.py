@@ -1,0 +1,1 @@
+"""The transports: one node, and several over PostgreSQL."""

@@ -1,0 +1,1 @@
+"""Ports, and the way from a payload to its handlers."""

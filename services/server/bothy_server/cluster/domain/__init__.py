@@ -1,0 +1,1 @@
+"""The codec and the rules of the listener."""

@@ -1,0 +1,1 @@
+"""Signals over NOTIFY, and the connection that listens."""
