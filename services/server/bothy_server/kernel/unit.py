@@ -7,6 +7,7 @@ back, and then nothing is sent (``docs/spec/data.md``, Unit of work).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, TypeVar
@@ -70,6 +71,16 @@ class UnitOfWork(Protocol):
 
     def __call__(self) -> AbstractAsyncContextManager[Unit]:
         """One transaction; see the module."""
+
+
+class SignalTransport(Protocol):
+    """How staged signals leave (``docs/spec/cluster.md``, S4)."""
+
+    def payloads(self, signals: Sequence[Signal]) -> list[str]:
+        """What the transaction itself notifies at its commit, one text for each; empty for a local transport."""
+
+    def committed(self, signals: Sequence[Signal]) -> None:
+        """The transaction that staged these is committed. Neither blocks nor raises."""
 
 
 class StorageUnavailable(Exception):  # noqa: N818 - names the state

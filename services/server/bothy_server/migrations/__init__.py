@@ -1,0 +1,1 @@
+"""The schema: ``versions/`` in order, applied by ``run.py``."""

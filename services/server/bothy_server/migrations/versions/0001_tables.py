@@ -194,7 +194,6 @@ CREATE TABLE event_log (
     node_id uuid,
     created_at timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX event_log_created ON event_log (created_at);
 
 -- Rows up to and including this position may be gone. The pruner raises it before it deletes.
 CREATE TABLE event_log_floor (

@@ -1,0 +1,159 @@
+"""The border to PostgreSQL: the pool, its deadlines, and the one place where the driver's errors stop.
+
+Whatever means "away, too slow or refusing" becomes :class:`~bothy_server.kernel.unit.StorageUnavailable`. All other errors
+are faults of our statements and surface as they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg.errors import IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+
+from bothy_server.kernel.unit import StorageUnavailable
+from bothy_server.migrations.run import SchemaNewerError, pending
+from bothy_server.platform.settings import Database as DatabaseSettings
+
+APPLICATION = "bothy-server"
+_UNAVAILABLE = (psycopg.OperationalError, ReadOnlySqlTransaction, IdleInTransactionSessionTimeout)
+"""Connection lost or refused, shut down, out of resources, timeouts, deadlock, serialization, a standby."""
+
+
+class SchemaError(Exception):
+    """The database is not fit for this program; the message says what to do."""
+
+
+class Database:
+    """The connections of one process."""
+
+    def __init__(self, settings: DatabaseSettings) -> None:
+        """Nothing is dialled before it is needed."""
+        self._settings = settings
+        self._engine = create_async_engine(
+            "postgresql+psycopg://",
+            async_creator=lambda: self._dial(settings.url.get_secret_value(), APPLICATION),
+            pool_size=settings.pool_size,
+            max_overflow=0,
+            pool_timeout=settings.pool_timeout,
+            use_native_hstore=False,
+        )
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[AsyncConnection]:
+        """A pooled connection, for one transaction. What the block does not commit is rolled back.
+
+        The block ends within ``database.transaction_timeout``, also when the server hangs; it never waits for anything but
+        the database. Raises :class:`StorageUnavailable`.
+        """
+        with storage_errors():
+            async with self._engine.connect() as connection:
+                driver = (await connection.get_raw_connection()).driver_connection
+                assert isinstance(driver, psycopg.AsyncConnection)
+                with severed_after(driver, self._settings.transaction_timeout):
+                    try:
+                        yield connection
+                    finally:
+                        await connection.rollback()  # here, not in the pool, so that the deadline covers it
+
+    async def dial_listener(self, application: str) -> psycopg.AsyncConnection[Any]:
+        """An own connection in autocommit, to the server itself. Raises :class:`StorageUnavailable`."""
+        with storage_errors():
+            connection = await self._dial(self._settings.listen.get_secret_value(), application)
+            await connection.set_autocommit(True)
+            return connection
+
+    async def check_schema(self) -> None:
+        """Raises :class:`SchemaError` for a database that is missing, behind or ahead, or :class:`StorageUnavailable`."""
+        try:
+            async with self.connect() as connection:
+                missing = await connection.run_sync(pending)
+        except SchemaNewerError as error:
+            raise SchemaError(str(error)) from error
+        except StorageUnavailable as error:
+            # libpq tells a missing database by its message only.
+            if "does not exist" in str(error):
+                raise SchemaError(f"{error}; create it, then run `bothy-server migrate`") from error
+            raise
+        if missing:
+            raise SchemaError(f"the database lacks migrations {', '.join(missing)}: run `bothy-server migrate`")
+
+    async def close(self) -> None:
+        """Close the idle connections of the pool."""
+        await self._engine.dispose()
+
+    async def _dial(self, url: str, application: str) -> psycopg.AsyncConnection[Any]:
+        settings = self._settings
+        idle_s = max(1, math.ceil(settings.tcp_timeout / 3))
+        return await psycopg.AsyncConnection.connect(
+            url,
+            application_name=application,
+            target_session_attrs="read-write",
+            connect_timeout=math.ceil(settings.connect_timeout),
+            keepalives_idle=idle_s,
+            keepalives_interval=idle_s,
+            keepalives_count=2,
+            tcp_user_timeout=math.ceil(settings.tcp_timeout * 1000),
+            options=" ".join(
+                f"-c {name}={value}"
+                for name, value in (
+                    ("statement_timeout", math.ceil(settings.statement_timeout * 1000)),
+                    ("lock_timeout", math.ceil(settings.lock_timeout * 1000)),
+                    (
+                        "idle_in_transaction_session_timeout",
+                        math.ceil(settings.idle_in_transaction_timeout * 1000),
+                    ),
+                    # bothy_append reads behind its lock; a snapshot of the whole transaction would be older.
+                    ("default_transaction_isolation", "read\\ committed"),
+                )
+            ),
+        )
+
+
+@contextmanager
+def storage_errors() -> Iterator[None]:
+    """Turn the driver's "unavailable" errors into :class:`StorageUnavailable`; the message never holds a statement."""
+    try:
+        yield
+    except PoolTimeoutError as error:
+        raise StorageUnavailable("no free connection to the database") from error
+    except DBAPIError as error:
+        if isinstance(error.orig, _UNAVAILABLE):
+            raise StorageUnavailable(_describe(error.orig)) from error
+        raise
+    except _UNAVAILABLE as error:
+        raise StorageUnavailable(_describe(error)) from error
+
+
+@contextmanager
+def severed_after(connection: psycopg.AsyncConnection[Any], seconds: float) -> Iterator[None]:
+    """Shut the connection's socket down when the block takes longer; the driver then reports a lost connection.
+
+    Cancelling the task instead would let the driver wait ten seconds more for a server that hangs.
+    """
+    timer = asyncio.get_running_loop().call_later(seconds, _sever, connection)
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _sever(connection: psycopg.AsyncConnection[Any]) -> None:
+    if connection.closed:
+        return
+    with socket.socket(fileno=os.dup(connection.fileno())) as link, suppress(OSError):  # the peer was faster
+        link.shutdown(socket.SHUT_RDWR)
+
+
+def _describe(error: Exception) -> str:
+    state = getattr(error, "sqlstate", None)
+    return f"{type(error).__name__} {state}" if state else str(error).strip() or type(error).__name__

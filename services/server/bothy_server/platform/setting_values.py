@@ -1,0 +1,107 @@
+"""How durations, sizes, rates and addresses are written in the settings.
+
+Every ``parse_`` function takes text from the environment, a number from a TOML file or a value that is parsed already,
+and raises ``ValueError`` with a message that shows how to write it. ``format_`` writes what ``parse_`` reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_SECONDS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "s": 1.0, "ms": 0.001}
+_BYTES = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}
+_PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+_RATE = re.compile(r"(\d+)\s*(?:per|/)\s*([a-z]+)")
+_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]\s]+)):(\d{1,5})")
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """``count`` things in ``period_s`` seconds; as many may come at once."""
+
+    count: int
+    period_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a listener is bound. Port 0 means a free one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_duration(value: Any) -> Any:
+    """Seconds from ``"20s"``, ``"10 min"``, ``"250ms"``, ``"7 d"``, ``"12 h"`` or a plain number of seconds."""
+    return _quantity(
+        value, _SECONDS | {"": 1.0}, 'a duration is written like "20 s", "250 ms", "10 min", "12 h", "7 d"'
+    )
+
+
+def parse_size(value: Any) -> Any:
+    """Bytes from ``"64 KiB"``, ``"8 MiB"``, ``"1 GiB"``, ``"512 B"`` or a plain number of bytes."""
+    return _quantity(value, _BYTES | {"": 1}, 'a size is written like "64 KiB", "8 MiB" or as a number of bytes')
+
+
+def parse_rate(value: Any) -> Any:
+    """A :class:`Rate` from ``"30 per minute"`` or ``"5/second"``."""
+    if not isinstance(value, str):
+        return value
+    match = _RATE.fullmatch(value.strip())
+    if match is None or match[2] not in _PERIODS or int(match[1]) == 0:
+        raise ValueError('a rate is written like "30 per minute", "5 per second" or "100 per hour"')
+    return Rate(int(match[1]), _PERIODS[match[2]])
+
+
+def parse_address(value: Any) -> Any:
+    """An :class:`Address` from ``"127.0.0.1:8080"`` or ``"[::1]:8080"``."""
+    if not isinstance(value, str):
+        return value
+    match = _ADDRESS.fullmatch(value.strip())
+    if match is None or int(match[3]) > 65535:
+        raise ValueError('an address is written like "127.0.0.1:8080" or "[::1]:8080"')
+    return Address(match[1] or match[2], int(match[3]))
+
+
+def parse_list(value: Any) -> Any:
+    """The items of a comma-separated text; a list from a file stays what it is."""
+    return tuple(item.strip() for item in value.split(",") if item.strip()) if isinstance(value, str) else value
+
+
+def format_duration(seconds: float) -> str:
+    """In the largest unit that needs no fraction: ``43200.0`` is ``12 h``."""
+    return _in_largest_unit(seconds, _SECONDS)
+
+
+def format_size(size: int) -> str:
+    """In the largest unit that needs no fraction: ``65536`` is ``64 KiB``."""
+    return _in_largest_unit(size, _BYTES)
+
+
+def format_rate(rate: Rate) -> str:
+    """``30 per minute``."""
+    return f"{rate.count} per {next(name for name, period in _PERIODS.items() if period == rate.period_s)}"
+
+
+def _quantity(value: Any, units: Mapping[str, float], how: str) -> Any:
+    if not isinstance(value, str):
+        return value
+    match = _QUANTITY.fullmatch(value.strip())
+    if match is None or match[2] not in units:
+        raise ValueError(how)
+    return float(match[1]) * units[match[2]]
+
+
+def _in_largest_unit(value: float, units: Mapping[str, float]) -> str:
+    for unit, worth in units.items():
+        count = round(value / worth, 6)
+        if count and count == int(count):
+            return f"{int(count)} {unit}"
+    return f"{value:g} {list(units)[-1]}" if value else "0"

@@ -1,0 +1,324 @@
+"""Everything an operator may choose, as one frozen value.
+
+A key is set by the environment (``BOTHY_CLUSTER__MODE``) or by the TOML file that ``BOTHY_CONFIG`` names; the environment
+wins. Nothing is corrected in silence: an unknown name or a bad value fails the start (``load_settings.py``). The text
+under a key is its line in ``docs/operations/configuration.md``, which ``settings_reference.py`` prints.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic_settings import NoDecode
+
+from bothy_server.platform.setting_values import (
+    Address,
+    Rate,
+    parse_address,
+    parse_duration,
+    parse_list,
+    parse_rate,
+    parse_size,
+)
+from bothy_wire.limits import CHANNEL_MESSAGE_BYTES
+from bothy_wire.signing import canonical_origin
+
+Seconds = Annotated[float, BeforeValidator(parse_duration), Field(gt=0, allow_inf_nan=False)]
+SecondsOrNone = Annotated[float, BeforeValidator(parse_duration), Field(ge=0, allow_inf_nan=False)]
+Bytes = Annotated[int, BeforeValidator(parse_size), Field(gt=0)]
+Count = Annotated[int, Field(gt=0)]
+Limit = Annotated[Rate, NoDecode, BeforeValidator(parse_rate)]
+Listener = Annotated[Address, NoDecode, BeforeValidator(parse_address)]
+Origin = Annotated[str, AfterValidator(canonical_origin)]
+Secret = Annotated[SecretStr, Field(min_length=1)]
+
+
+class Group(BaseModel):
+    """Keys that belong together; the name of the group is the first part of their names."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+        validate_default=True,
+        arbitrary_types_allowed=True,
+    )
+
+
+class Cluster(Group):
+    """Several nodes."""
+
+    mode: Literal["single", "multi"] = "single"
+    """One node, or several that share a database and signal one another through it."""
+    clock_warn: Seconds = 2
+    """A difference between the node's clock and the database's that is reported. Nothing else depends on it."""
+
+
+class Server(Group):
+    """The http listeners and the way a node leaves."""
+
+    listen: Listener = Address("127.0.0.1", 8080)
+    """Public listener: REST, sockets and console."""
+    internal_listen: Listener = Address("127.0.0.1", 8081)
+    """Internal listener: health and metrics. Never public."""
+    public_origins: Annotated[tuple[Origin, ...], NoDecode, BeforeValidator(parse_list)] = ()
+    """Addresses that clients dial, separated by commas: the only audiences of signatures and origins of web pages."""
+    trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(parse_list)] = ()
+    """Networks, separated by commas, of the proxies whose `X-Forwarded-For` counts."""
+    max_body_bytes: Bytes = 64 * 1024
+    """Longest body of a REST request."""
+    drain_timeout: Seconds = 600
+    """A node that leaves has exited after this time, whatever hangs."""
+    drain_notice: SecondsOrNone = 0
+    """Wait between saying that the node leaves and closing its listener. 0 for a fixed node list, else longer than the edge's delay."""
+    drain_spread: SecondsOrNone = 5
+    """Control connections of a node that leaves are closed spread over this time."""
+    drain_batch: Count = 50
+    """Sides that a node that leaves closes at once."""
+    drain_batch_gap: SecondsOrNone = 0.2
+    """Time between two such batches."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.drain_notice >= self.drain_timeout:
+            raise ValueError("drain_notice must be shorter than drain_timeout")
+        if self.listen == self.internal_listen and self.listen.port != 0:
+            raise ValueError("listen and internal_listen must differ")
+        return self
+
+
+class Database(Group):
+    """PostgreSQL."""
+
+    url: Secret
+    """Address, `postgresql://USER:PASSWORD@HOST/NAME`. May lead to a pooler."""
+    listen_url: Secret | None = None
+    """Address for LISTEN and migrations when `database.url` leads to a pooler, which cannot carry them. Default: `database.url`."""
+    pool_size: Count = 10
+    """Connections that a process keeps at most."""
+    pool_timeout: Seconds = 2
+    """Longest wait for a free connection."""
+    connect_timeout: Seconds = 5
+    """Longest wait for a new connection, rounded up to whole seconds."""
+    statement_timeout: Seconds = 5
+    """Longest run of one statement."""
+    transaction_timeout: Seconds = 5
+    """Longest life of a transaction, measured by the node, so that a database that hangs is noticed too."""
+    lock_timeout: Seconds = 2
+    """Longest wait for a lock."""
+    idle_in_transaction_timeout: Annotated[Seconds, Field(le=5)] = 5
+    """A transaction that does nothing for this long is cut, since it would hold back the notifications of all nodes."""
+    tcp_timeout: Seconds = 10
+    """Sent bytes that are not acknowledged for this long, or a silent peer, mean that the connection is gone."""
+    retry_after: Seconds = 2
+    """What `Retry-After` says while the database is away."""
+    listen_reconnect_backoff_cap: Seconds = 5
+    """Longest wait before a listener dials again."""
+    listen_watchdog_interval: Seconds = 15
+    """A listener notifies itself this often, to notice a connection that is silently deaf."""
+    listen_echo_timeout: Seconds = 5
+    """Longest wait for that echo."""
+
+    @property
+    def listen(self) -> SecretStr:
+        """The address for LISTEN and migrations."""
+        return self.listen_url or self.url
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.listen_echo_timeout > self.listen_watchdog_interval:
+            raise ValueError("listen_echo_timeout must not exceed listen_watchdog_interval")
+        for key in ("statement_timeout", "lock_timeout"):
+            if getattr(self, key) > self.transaction_timeout:
+                raise ValueError(f"{key} must not exceed transaction_timeout")
+        return self
+
+
+class EventLog(Group):
+    """The log of changes that every node reads."""
+
+    retention: Seconds = 7 * 86400
+    """Younger events are never removed."""
+    poll_interval: Seconds = 5
+    """The log is read this often even when no notification comes."""
+    batch: Count = 500
+    """Events read at once."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.poll_interval >= self.retention:
+            raise ValueError("poll_interval must be shorter than retention")
+        return self
+
+
+class Secrets(Group):
+    """The server's signing keys."""
+
+    signing_key_dir: Path
+    """Folder of the keys, mode 0700, shared by the nodes or copied with `keys export` and `keys import`."""
+    key_publish_lead: Seconds = 3600
+    """A new key is published at least this long before it signs."""
+    reload_interval: Seconds = 60
+    """The folder is read again this often."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.reload_interval >= self.key_publish_lead:
+            raise ValueError("reload_interval must be shorter than key_publish_lead")
+        return self
+
+
+class Terminal(Group):
+    """Terminal sessions."""
+
+    open_timeout: Seconds = 20
+    """Both sides of a session must have met after this time."""
+    start_timeout: Seconds = 30
+    """The program of a session must run this long after the sides met."""
+    redial_after: Seconds = 0.5
+    """A device side alone asks for a new dial of the host after this time."""
+    host_heartbeat_interval: Seconds = 10
+    """A host service sends a heartbeat this often."""
+    host_heartbeat_miss_limit: Count = 3
+    """A control connection that missed this many heartbeats is closed."""
+    host_duplicate_probe_timeout: Seconds = 3
+    """Longest wait for the answer of an older control connection when a newer one appears."""
+    presence_flush_interval: Seconds = 0.25
+    """Presence is announced to the other nodes in batches this often."""
+    idle_timeout: Seconds = 12 * 3600
+    """A paired session without any input and output is idle after this time and is told so."""
+    idle_grace: Seconds = 60
+    """An idle session ends this long after it was told."""
+    max_duration: Seconds = 24 * 3600
+    """Longest life of a session."""
+    detach_grace: Seconds = 12 * 3600
+    """A session without a device ends after this time."""
+    resume_window: Seconds = 24 * 3600
+    """The session's own device attaches without a step-up this long after it left."""
+    session_token_ttl: Seconds = 60
+    """Life of stream and session tokens."""
+    stale_right_max: Seconds = 600
+    """While the database is away, rights as last read count for this long."""
+    max_sessions_per_person: Count = 16
+    """Sessions of one person that are not closed."""
+    max_sessions_per_host: Count = 32
+    """Sessions on one host that are not closed."""
+    max_pending_per_node: Count = 256
+    """Sides on one node whose counterpart has not come."""
+    max_expectations_per_node: Count = 65_536
+    """Sessions that one node expects sides of."""
+    open_rate: Limit = Rate(30, 60)
+    """Opens and attaches of one person."""
+    stall_timeout: Seconds = 120
+    """A side that takes nothing for this long while bytes wait for it is closed."""
+    close_linger: Seconds = 10
+    """Longest wait for a side to take what is written before its close frame."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for key in ("detach_grace", "idle_timeout"):
+            if getattr(self, key) > self.max_duration:
+                raise ValueError(f"{key} must not exceed max_duration")
+        if self.redial_after >= self.open_timeout / 2:
+            raise ValueError("redial_after must be shorter than half of open_timeout")
+        if self.presence_flush_interval >= self.host_heartbeat_interval:
+            raise ValueError("presence_flush_interval must be shorter than host_heartbeat_interval")
+        return self
+
+
+class Hosts(Group):
+    """Hosts and their pairing."""
+
+    pairing: Literal["confirm", "auto"] = "confirm"
+    """`confirm`: a paired host waits until an owner confirmed its fingerprint. `auto`: it does not; for demonstrations."""
+    pairing_code_ttl: Seconds = 900
+    """Life of a pairing code."""
+
+
+class Identity(Group):
+    """Persons and devices."""
+
+    access_token_ttl: Seconds = 600
+    """Life of an access token."""
+    challenge_ttl: Seconds = 60
+    """A login or step-up challenge must be answered within this time."""
+    step_up_window: Seconds = 60
+    """A step-up must be used within this time."""
+    invite_ttl: Seconds = 24 * 3600
+    """Life of an invite."""
+    clock_leeway: SecondsOrNone = 5
+    """Tolerated for the start of a token's life, never for its end."""
+
+
+class Wire(Group):
+    """The sockets."""
+
+    identify_timeout: Seconds = 10
+    """A new connection must identify within this time."""
+    max_unidentified_frame_bytes: Bytes = 16 * 1024
+    """Longest message before that."""
+    max_frame_bytes: Annotated[Bytes, Field(ge=CHANNEL_MESSAGE_BYTES)] = CHANNEL_MESSAGE_BYTES + 256
+    """Longest message after that; at least a channel message of 64 KiB."""
+    ping_interval: Seconds = 20
+    """A silent connection is pinged after this time. Any received frame counts as life."""
+    ping_timeout: Seconds = 20
+    """A connection that stays silent this long after the ping is dropped."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.max_unidentified_frame_bytes > self.max_frame_bytes:
+            raise ValueError("max_unidentified_frame_bytes must not exceed max_frame_bytes")
+        return self
+
+
+class Relay(Group):
+    """Buffers between the two sides of a session."""
+
+    buffer_high_bytes: Bytes = 256 * 1024
+    """A side is not read while more than this waits for its counterpart."""
+    buffer_low_bytes: Bytes = 64 * 1024
+    """It is read again below this."""
+    socket_buffer_bytes: Bytes | None = None
+    """Send and receive buffer of each socket. Default: the system's."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.buffer_low_bytes >= self.buffer_high_bytes:
+            raise ValueError("buffer_low_bytes must be below buffer_high_bytes")
+        return self
+
+
+class Log(Group):
+    """The program's own log."""
+
+    format: Literal["json", "console"] = "json"
+    """One JSON object a line, or text for a person."""
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least serious record that is written."""
+    repeat_rate: Limit = Rate(1, 60)
+    """Most records of one kind of repeated warning; the next one says how many were left out."""
+
+
+def _required() -> Any:
+    """A group with required keys: validated from nothing, so that an error names the key and not the group."""
+    return Field(default_factory=dict, validate_default=True)
+
+
+class Settings(Group):
+    """All groups."""
+
+    cluster: Cluster = Cluster()
+    server: Server = Server()
+    database: Database = _required()
+    event_log: EventLog = EventLog()
+    secrets: Secrets = _required()
+    terminal: Terminal = Terminal()
+    hosts: Hosts = Hosts()
+    identity: Identity = Identity()
+    wire: Wire = Wire()
+    relay: Relay = Relay()
+    log: Log = Log()
