@@ -96,7 +96,7 @@ class ControlLink(Protocol):
 class Signals(Protocol):
     """Signals outside any unit."""
 
-    def send(self, signal: Signal) -> None:
+    def send(self, signals: Sequence[Signal]) -> None:
         """Hand over for sending; never waits and never raises."""
 
 

@@ -14,6 +14,7 @@ from bothy_server.identity.app.ports import (
     PersonStore,
     Purpose,
     RightStore,
+    TokenExpired,
     TokenInvalid,
     Tokens,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "Right",
     "SessionToken",
     "StreamToken",
+    "TokenExpired",
     "TokenInvalid",
     "Tokens",
     "add_owner",

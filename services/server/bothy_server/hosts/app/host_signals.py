@@ -1,0 +1,47 @@
+"""What a node does about the hosts' signals and about hosts in the event log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bothy_server.hosts.app.control_links import ControlLinks
+from bothy_server.hosts.app.presence import Presence
+from bothy_server.hosts.domain.signals import HostClose, HostGone, HostPresent
+from bothy_server.kernel.tail import LoggedEvent
+from bothy_server.kernel.unit import Signal
+
+
+class HostSignals:
+    """A link whose host changed reads its row and decides for itself; rows are the truth."""
+
+    def __init__(self, links: ControlLinks, presence: Presence) -> None:
+        """``links``: the control connections on this node."""
+        self._links = links
+        self._presence = presence
+
+    async def handle(self, signals: Sequence[Signal]) -> None:
+        """See the port ``SignalHandler``."""
+        for signal in signals:
+            match signal:
+                case HostPresent() | HostGone():
+                    self._presence.heard(signal)
+                case HostClose(host_id):
+                    self._judge(host_id)
+                case _:
+                    pass
+
+    async def on_events(self, events: Sequence[LoggedEvent]) -> None:
+        """New entries of the event log."""
+        for host_id in {each.event.host_id for each in events if each.event.type == "host.updated"}:
+            self._judge(host_id)
+
+    async def on_gap(self) -> None:
+        """Signals or events were missed."""
+        for link in self._links:
+            link.judge_again()
+        self._presence.announce()
+
+    def _judge(self, host_id: object) -> None:
+        for link in self._links:
+            if link.host_id == host_id:
+                link.judge_again()

@@ -1,0 +1,63 @@
+"""The proof that a side gives before it is registered."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+
+from bothy_server.hosts.app.api import find_host, refusal_of
+from bothy_server.identity.app.api import StreamToken, TokenExpired, TokenInvalid, Tokens, find_device
+from bothy_server.kernel.unit import UnitOfWork
+from bothy_server.terminal.domain.admission import DeviceIdentity, HostIdentity
+from bothy_wire.close_codes import CloseCode
+from bothy_wire.frames import DataIdentify, StreamIdentify
+from bothy_wire.ids import HostId, SessionId
+from bothy_wire.signing import Purpose, verify
+
+
+class Admission:
+    """Checks tokens and signatures. Every refusal is a close code; an unknown and a foreign session get the same one."""
+
+    def __init__(self, uow: UnitOfWork, tokens: Tokens, origins: Collection[str]) -> None:
+        """``origins``: audiences that a signature may name."""
+        self._uow = uow
+        self._tokens = tokens
+        self._origins = origins
+
+    async def device(
+        self, session_id: SessionId, challenge: bytes, frame: StreamIdentify
+    ) -> DeviceIdentity | CloseCode:
+        """Raises ``StorageUnavailable`` when the device's row cannot be read."""
+        try:
+            token = self._tokens.read(StreamToken, frame.stream_token)
+        except TokenExpired:
+            return CloseCode.TOKEN_EXPIRED
+        except TokenInvalid:
+            return CloseCode.IDENTIFY_REFUSED
+        async with self._uow() as unit:
+            device = await find_device(unit, token.device_id)
+        hashed = hashlib.sha256(frame.stream_token.encode()).digest()
+        fields = (challenge, str(session_id), hashed)
+        if (
+            token.session_id != session_id
+            or device is None
+            or not device.usable
+            or not self._signed(device.signing_key, frame.signature, Purpose.STREAM_IDENTIFY, *fields)
+        ):
+            return CloseCode.IDENTIFY_REFUSED
+        return DeviceIdentity(token.device_id, token.attach_seq)
+
+    async def host(self, session_id: SessionId, challenge: bytes, frame: DataIdentify) -> HostIdentity | CloseCode:
+        """Raises ``StorageUnavailable`` when the host's row cannot be read."""
+        host_id = HostId(frame.host_id)
+        async with self._uow() as unit:
+            host = await find_host(unit, host_id)
+        if host is None or host.signing_key is None or frame.session_id != session_id:
+            return CloseCode.IDENTIFY_REFUSED
+        fields = (challenge, str(host_id), str(session_id), str(host.pairing_seq))
+        if not self._signed(host.signing_key, frame.signature, Purpose.DATA_IDENTIFY, *fields):
+            return CloseCode.IDENTIFY_REFUSED
+        return refusal_of(host, host.pairing_seq) or HostIdentity(host_id)
+
+    def _signed(self, key: bytes, signature: bytes, purpose: Purpose, *fields: bytes | str) -> bool:
+        return any(verify(key, signature, purpose, origin, *fields) for origin in self._origins)
