@@ -99,9 +99,7 @@ def _own(binaries: Path, folder: Path, *, durable: bool) -> Iterator[Postgres]:
     if account is not None:
         os.chown(folder, account.uid, account.gid)
         if not reachable(binaries / "postgres"):
-            server_files = shutil.copytree(binaries.parent, folder / "server")
-            subprocess.run(["/bin/chmod", "-R", "a+rX", server_files], check=True)
-            binaries = server_files / binaries.name
+            binaries = _copy(binaries, folder / "server")
     _initialise(binaries, folder, account)
     settings = (*_SETTINGS, f"unix_socket_directories={folder}", *(() if durable else _FAST))
     with (folder / "log").open("wb") as log:
@@ -119,6 +117,15 @@ def _own(binaries: Path, folder: Path, *, durable: bool) -> Iterator[Postgres]:
         yield postgres
     finally:
         stop(server, signal.SIGINT)
+
+
+def _copy(binaries: Path, target: Path) -> Path:
+    """A copy of a server that other accounts can read; libraries that a wheel put beside its package come along."""
+    root = binaries.parent
+    for source in (root, *root.parents[1].glob(f"{root.parent.name}.libs")):
+        shutil.copytree(source, target / source.relative_to(root.parents[1]))
+    subprocess.run(["/bin/chmod", "-R", "a+rX", target], check=True)
+    return target / binaries.relative_to(root.parents[1])
 
 
 def _initialise(binaries: Path, folder: Path, account: Account | None) -> None:
