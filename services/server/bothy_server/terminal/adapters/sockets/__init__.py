@@ -1,0 +1,1 @@
+"""WebSockets: the sides of a session, and the data plane between them."""
