@@ -7,12 +7,12 @@ Positions become visible in their order, since they are drawn under a lock that 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, LiteralString
 
 import psycopg
-import structlog
 from psycopg.rows import dict_row
 from sqlalchemy import text
 
@@ -24,7 +24,7 @@ from bothy_server.platform.database import Database, severed_after, storage_erro
 APPLICATION = "bothy-event-tail"
 Connection = psycopg.AsyncConnection[Any]
 
-_log = structlog.get_logger()
+_log = logging.getLogger(__name__)
 
 # The head stays when all rows are pruned: it is the floor then.
 _EDGES = """
@@ -107,7 +107,7 @@ class EventLogTail:
                 await self._follow()
             except StorageUnavailable as error:
                 if self._losses == 0:
-                    _log.warning("event tail lost", **{"error.type": type(error.__cause__ or error).__name__})
+                    _log.warning("event tail lost", extra={"error.type": type(error.__cause__ or error).__name__})
                 self._losses += 1
             self._tried.set()
             await self._clock.sleep_until(self._clock.monotonic() + self._backoff())
