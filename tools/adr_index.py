@@ -11,8 +11,8 @@ from pathlib import Path
 
 FOLDER = Path("docs/adr")
 _NAME = re.compile(r"(\d{4})-[a-z0-9-]+\.md")
-_TITLE = re.compile(r"# ADR (\d{4}): (.+)")
-_STATUS = re.compile(r"Status: (accepted|superseded by ADR \d{4}) \(\d{4}-\d{2}-\d{2}\)")
+_TITLE = re.compile(r"# (\d+)\. (.+)")
+_STATUS = re.compile(r"Date: \d{4}-\d{2}-\d{2}\. Status: (accepted|superseded by \d+)\.")
 _HEAD = """\
 # Decisions
 
@@ -37,9 +37,9 @@ def _row(path: Path) -> str:
     name, lines = _NAME.fullmatch(path.name), path.read_text().splitlines()
     title = _TITLE.fullmatch(lines[0]) if lines else None
     status = next(filter(None, map(_STATUS.fullmatch, lines)), None)
-    if name is None or title is None or status is None or name[1] != title[1]:
+    if name is None or title is None or status is None or int(name[1]) != int(title[1]):
         raise DecisionError(f"{path}: name, first line and status do not follow {FOLDER / 'template.md'}")
-    return f"| [{title[1]}]({path.name}) | {title[2]} | {status[1]} |\n"
+    return f"| [{name[1]}]({path.name}) | {title[2]} | {status[1]} |\n"
 
 
 def main() -> int:
