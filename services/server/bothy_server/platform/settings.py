@@ -54,6 +54,10 @@ class Cluster(Group):
 
     mode: Literal["single", "multi"] = "single"
     """One node, or several that share a database and signal one another through it."""
+    max_waiting_signals: Count = 10_000
+    """Signals that wait to be sent, or to be handled by one part of a node; more are as good as lost, and rows are read again."""
+    clock_interval: Seconds = 10
+    """The database's clock is read this often."""
     clock_warn: Seconds = 2
     """A difference between the node's clock and the database's that is reported. Nothing else depends on it."""
 
@@ -61,6 +65,8 @@ class Cluster(Group):
 class Server(Group):
     """The http listeners and the way a node leaves."""
 
+    role: Literal["api", "worker", "all"] = "all"
+    """What this process does: serve requests and sockets, run the sweeps, or both."""
     listen: Listener = Address("127.0.0.1", 8080)
     """Public listener: REST, sockets and console."""
     internal_listen: Listener = Address("127.0.0.1", 8081)
@@ -213,6 +219,8 @@ class Terminal(Group):
     """Sessions that one node expects sides of."""
     open_rate: Limit = Rate(30, 60)
     """Opens and attaches of one person."""
+    sweep_interval: Seconds = 10
+    """A worker looks this often for sessions that no node ended."""
     stall_timeout: Seconds = 120
     """A side that takes nothing for this long while bytes wait for it is closed."""
     close_linger: Seconds = 10
@@ -237,6 +245,10 @@ class Hosts(Group):
     """`confirm`: a paired host waits until an owner confirmed its fingerprint. `auto`: it does not; for demonstrations."""
     pairing_code_ttl: Seconds = 900
     """Life of a pairing code."""
+    last_seen_interval: Seconds = 60
+    """When a connected host was last seen is written at most this often."""
+    max_waiting_frames: Count = 256
+    """Frames that wait for one control connection; one that takes none while so many wait is closed."""
 
 
 class Identity(Group):

@@ -11,7 +11,17 @@ from bothy_server.hosts.domain.host import close_code as refusal_of
 from bothy_server.kernel.unit import Unit
 from bothy_wire.ids import HostId
 
-__all__ = ["ControlLink", "ControlLinks", "Host", "HostState", "Presence", "find_host", "find_hosts", "host_unknown", "refusal_of"]
+__all__ = [
+    "ControlLink",
+    "ControlLinks",
+    "Host",
+    "HostState",
+    "Presence",
+    "find_host",
+    "find_hosts",
+    "host_unknown",
+    "refusal_of",
+]
 
 
 async def find_host(unit: Unit, host_id: HostId) -> Host | None:

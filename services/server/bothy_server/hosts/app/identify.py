@@ -71,7 +71,9 @@ class Identify:
                 return Waits(host.pairing_seq)
             joined = judge(presented, host.join_confirmed, host.join_offered)
             if isinstance(joined, Behind):
-                return Refused(CloseCode.SILENT, "join value behind: a copy of this host, or one restored from a backup")
+                return Refused(
+                    CloseCode.SILENT, "join value behind: a copy of this host, or one restored from a backup"
+                )
             conn_id = self._conn_id(host)
             await unit.of(HostStore).record_identify(host_id, conn_id, frame.boot_id, joined.confirmed, joined.offered)
         return Admitted(

@@ -95,7 +95,9 @@ class Pairing:
         async with self._uow() as unit:
             owner = await find_person(unit, owner_name)
         if owner is None:
-            raise Problem(404, "person_unknown", f"There is no person called {owner_name}; `bothy-server person add` makes one.")
+            raise Problem(
+                404, "person_unknown", f"There is no person called {owner_name}; `bothy-server person add` makes one."
+            )
         return await self.create(name, owner, None)
 
     async def find(self, name: str) -> Host:
@@ -121,7 +123,9 @@ class Pairing:
                 await unit.of(HostStore).clear_pairing(host_id)
                 await self._events.unpaired(unit, host_id, "host_repaired")
                 unit.stage(HostClose(host_id))
-            await unit.of(HostStore).add_code(new_id(self._clock.now()), host_id, code_hash(code), self._limits.code_ttl)
+            await unit.of(HostStore).add_code(
+                new_id(self._clock.now()), host_id, code_hash(code), self._limits.code_ttl
+            )
             unit.audit(_entry("host.pair", "code_issued", host_id, caller))
             unit.emit(Event("host.updated", host_id=host_id))
         return code, self._limits.code_ttl

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from bothy_server.hosts.domain.host import Host, HostState
 from bothy_server.kernel.unit import Signal, Unit
-from bothy_wire.frames import EndReason, Frame, ReportedSession
+from bothy_wire.frames import CloseReason, EndReason, Frame, ReportedSession
 from bothy_wire.ids import ConnId, HostId, SessionId
 
 
@@ -96,14 +96,14 @@ class ControlLink(Protocol):
 class Signals(Protocol):
     """Signals outside any unit."""
 
-    def send(self, signals: Sequence[Signal]) -> None:
+    def send(self, signal: Signal) -> None:
         """Hand over for sending; never waits and never raises."""
 
 
 class HostEvents(Protocol):
     """Upward news, bound to the terminal in the wiring."""
 
-    async def unpaired(self, unit: Unit, host_id: HostId, reason: str) -> None:
+    async def unpaired(self, unit: Unit, host_id: HostId, reason: CloseReason) -> None:
         """The host leaves ``active``: end its sessions with this close_reason, in the same unit."""
 
     async def reported(self, link: ControlLink, boot_id: UUID, sessions: Sequence[ReportedSession]) -> None:
@@ -112,7 +112,5 @@ class HostEvents(Protocol):
     async def started(self, link: ControlLink, session_id: SessionId) -> None:
         """The host says that a program runs; answer by ``host.session.recorded``."""
 
-    async def ended(
-        self, link: ControlLink, session_id: SessionId, reason: EndReason, exit_status: int | None
-    ) -> None:
+    async def ended(self, link: ControlLink, session_id: SessionId, reason: EndReason, exit_status: int | None) -> None:
         """The host says that a session is over; answer by ``host.session.recorded``."""

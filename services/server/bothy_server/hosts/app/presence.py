@@ -31,13 +31,13 @@ class Presence:
     def alive(self, link: ControlLink) -> None:
         """An eligible link here showed life: after its report and after each heartbeat."""
         self._view.held(link.host_id, link.conn_id, self._clock.monotonic())
-        self._signals.send([HostPresent(link.host_id, link.conn_id)])
+        self._signals.send(HostPresent(link.host_id, link.conn_id))
         self._view.sweep(self._clock.monotonic())
 
     def left(self, link: ControlLink) -> None:
         """A link that was eligible here is gone."""
         self._view.released(link.host_id, link.conn_id, self._clock.monotonic())
-        self._signals.send([HostGone(link.host_id, link.conn_id)])
+        self._signals.send(HostGone(link.host_id, link.conn_id))
 
     def heard(self, signal: HostPresent | HostGone) -> None:
         """Another node, or this one, told."""
@@ -49,4 +49,13 @@ class Presence:
 
     def announce(self) -> None:
         """Tell of every eligible link here: others may have missed it."""
-        self._signals.send([HostPresent(link.host_id, link.conn_id) for link in self._links if link.eligible])
+        for link in self._links:
+            if link.eligible:
+                self._signals.send(HostPresent(link.host_id, link.conn_id))
+
+    def hearing(self, on: bool) -> None:
+        """The node's listener was lost, or is back; while it is lost nothing expires."""
+        if on:
+            self._view.hearing(self._clock.monotonic())
+        else:
+            self._view.deaf(self._clock.monotonic())

@@ -67,7 +67,9 @@ class Callers:
 
     async def caller(self, access_token: str | None) -> Caller:
         """Raises 401 ``token_invalid`` also when the device was revoked after the token was made."""
-        refusal = Problem(401, "token_invalid", "Sign in again: the access token is missing, expired or not valid here.")
+        refusal = Problem(
+            401, "token_invalid", "Sign in again: the access token is missing, expired or not valid here."
+        )
         if access_token is None:
             raise refusal
         try:

@@ -21,7 +21,9 @@ from bothy_wire.signing import Purpose, verify
 _INVITE_INVALID = Problem(
     401, "invite_invalid", "This invite is unknown, used or expired. Ask the operator for a new one."
 )
-_LOGIN_REFUSED = Problem(401, "login_refused", "This device is not known here or was revoked. Log in with a new invite.")
+_LOGIN_REFUSED = Problem(
+    401, "login_refused", "This device is not known here or was revoked. Log in with a new invite."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,9 @@ class Login:
             if not await unit.of(PersonStore).add_device(
                 device_id, person_id, new.name, new.signing_key, new.channel_key
             ):
-                raise Problem(409, "device_exists", "This key belongs to a device already; make new keys for a new login.")
+                raise Problem(
+                    409, "device_exists", "This key belongs to a device already; make new keys for a new login."
+                )
             unit.audit(AuditEntry("device.add", "invite", person_id=person_id, device_id=device_id))
         return Redeemed(device_id, person_id, person_name)
 

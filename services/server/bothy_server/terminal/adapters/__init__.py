@@ -1,0 +1,1 @@
+"""The terminal's technologies: REST, sockets, PostgreSQL."""

@@ -1,0 +1,1 @@
+"""Use cases of sessions, the switchboard, and the ports that they need."""

@@ -96,9 +96,7 @@ class HostSessions:
                 unit.emit(Event("terminal_session.changed", host_id=link.host_id, session_id=session_id))
         await self._answer(link, session_id)
 
-    async def ended(
-        self, link: ControlLink, session_id: SessionId, reason: EndReason, exit_status: int | None
-    ) -> None:
+    async def ended(self, link: ControlLink, session_id: SessionId, reason: EndReason, exit_status: int | None) -> None:
         """Any state to ``closed``. The exit status stays between host and device."""
         del exit_status
         async with self._uow() as unit:

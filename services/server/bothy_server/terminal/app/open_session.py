@@ -18,7 +18,9 @@ from bothy_wire.frames import CloseReason
 from bothy_wire.ids import HostId, SessionId, StepUpId
 
 _STEP_UP_REQUIRED = Problem(
-    401, "step_up_required", "Confirm again on this device: the confirmation is missing, used, too old or for another act."
+    401,
+    "step_up_required",
+    "Confirm again on this device: the confirmation is missing, used, too old or for another act.",
 )
 
 
@@ -50,7 +52,9 @@ class Opened:
 class Sessions:
     """Use cases of a session's person. Each is one unit: a refusal writes nothing and sends nothing."""
 
-    def __init__(self, uow: UnitOfWork, tokens: Tokens, clock: Clock, presence: Presence, limits: SessionLimits) -> None:
+    def __init__(
+        self, uow: UnitOfWork, tokens: Tokens, clock: Clock, presence: Presence, limits: SessionLimits
+    ) -> None:
         """``presence`` answers whether a host is connected to any node."""
         self._uow = uow
         self._tokens = tokens
@@ -67,7 +71,11 @@ class Sessions:
             _offered(host, profile, session_user)
             of_person, of_host = await unit.of(SessionStore).live_counts(caller.person_id, host_id)
             if of_person >= self._limits.max_sessions_per_person or of_host >= self._limits.max_sessions_per_host:
-                raise Problem(429, "session_limit", "Too many open sessions. `bothy sessions` lists yours, `bothy close` ends one.")
+                raise Problem(
+                    429,
+                    "session_limit",
+                    "Too many open sessions. `bothy sessions` lists yours, `bothy close` ends one.",
+                )
             await self._confirmed(unit, caller, "open", host_id, profile, session_user, step_up_id)
             session_id = SessionId(new_id(self._clock.now()))
             new = NewSession(
@@ -87,9 +95,7 @@ class Sessions:
                 raise Problem(409, "session_closed", f"The session has ended ({row.close_reason}); open a new one.")
             host = await self._reachable(unit, caller, row.host_id, row.session_user)
             if not self._resumes(caller, row):
-                await self._confirmed(
-                    unit, caller, "attach", row.host_id, row.profile, row.session_user, step_up_id
-                )
+                await self._confirmed(unit, caller, "attach", row.host_id, row.profile, row.session_user, step_up_id)
             record = await unit.of(SessionStore).attach(session_id, caller.device_id)
             if record is None:
                 raise session_unknown()
@@ -171,7 +177,9 @@ async def end_sessions(
     return ended
 
 
-def tell_ended(unit: Unit, record: SessionRecord, action: str = "terminal.terminate", caller: Caller | None = None) -> None:
+def tell_ended(
+    unit: Unit, record: SessionRecord, action: str = "terminal.terminate", caller: Caller | None = None
+) -> None:
     """The audit entry and the event of an end."""
     code = record.close_detail or record.close_reason or "closed"
     device_id = record.device_id if caller is None else caller.device_id

@@ -6,7 +6,7 @@ no rule; rules know no bytes (``docs/architecture.md``, Data plane).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -140,7 +140,7 @@ class Overdue:
 class Signals(Protocol):
     """Signals outside any unit."""
 
-    def send(self, signals: Sequence[Signal]) -> None:
+    def send(self, signal: Signal) -> None:
         """Hand over for sending; never waits and never raises."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bothy_server.kernel.unit import StorageUnavailable, UnitOfWork
+from bothy_server.kernel.unit import UnitOfWork
 from bothy_server.terminal.app.ports import SessionRecord, SessionStore
 from bothy_wire.ids import SessionId
 
@@ -33,9 +33,9 @@ class RowReader:
         try:
             async with self._uow() as unit:
                 rows = await unit.of(SessionStore).rows(waiting)
-        except StorageUnavailable as error:
+        except Exception as error:  # noqa: BLE001 - the readers raise it
             for future in waiting.values():
-                future.set_exception(StorageUnavailable(*error.args))
+                future.set_exception(error)
                 future.exception()  # a reader that gave up must not make the loop complain
         else:
             for session_id, future in waiting.items():

@@ -18,9 +18,7 @@ from bothy_wire.ids import SessionId
 class SessionSignals:
     """Reads the rows that signals and events name, once a batch, and lets the rows decide (``docs/spec/cluster.md``, S5)."""
 
-    def __init__(
-        self, uow: UnitOfWork, switchboard: Switchboard, hosts: HostSessions, links: ControlLinks
-    ) -> None:
+    def __init__(self, uow: UnitOfWork, switchboard: Switchboard, hosts: HostSessions, links: ControlLinks) -> None:
         """``links``: the control connections on this node."""
         self._uow = uow
         self._switchboard = switchboard

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
 
 from bothy_server.hosts.app.api import ControlLinks
 from bothy_server.identity.app.api import SessionToken, Tokens
@@ -90,6 +90,7 @@ class Switchboard:
         self._meetings: dict[SessionId, _Meeting] = {}
         self._places: dict[SideLink, tuple[_Meeting, int]] = {}
         self._registered = 0
+        self._empty = asyncio.Event()
 
     # ---- what happens -------------------------------------------------------------------------------------------
 
@@ -144,6 +145,8 @@ class Switchboard:
             self._feed(meeting, rule.Gone(conn))
             meeting.links.pop(conn, None)
             meeting.identities.pop(conn, None)
+            if not self._places:
+                self._empty.set()
 
     def stalled(self, link: SideLink) -> None:
         """The peer of a link takes nothing."""
@@ -184,6 +187,16 @@ class Switchboard:
         """Close every side, both of a pair at once; for the stop of the node."""
         for link in list(self._places):
             link.close(code, reason)
+
+    async def emptied(self, within: float) -> None:
+        """Return when no side is left, or after ``within`` seconds."""
+        deadline = self._clock.monotonic() + within
+        self._empty = asyncio.Event()
+        timer = self._clock.call_at(deadline, self._empty.set)
+        if not self._places:
+            self._empty.set()
+        await self._empty.wait()
+        timer.cancel()
 
     # ---- the shell ----------------------------------------------------------------------------------------------
 
@@ -241,7 +254,7 @@ class Switchboard:
                 self._redial(meeting)
             case rule.TellPaired():
                 if meeting.record is not None:
-                    self._signals.send([SessionPaired(meeting.record.host_id, meeting.session_id)])
+                    self._signals.send(SessionPaired(meeting.record.host_id, meeting.session_id))
 
     async def _read_row(self, meeting: _Meeting, conn: int) -> None:
         try:
@@ -306,6 +319,8 @@ class Switchboard:
                         ended = await store.close(ids, "open_failed", "open_timeout", never_paired=True, opening=True)
                     case "start_timeout":
                         ended = await store.close(ids, "open_failed", "start_timeout", opening=True)
+                    case _:
+                        assert_never(detail)
                 for record in ended:
                     tell_ended(unit, record)
         except StorageUnavailable:
@@ -314,7 +329,7 @@ class Switchboard:
     def _redial(self, meeting: _Meeting) -> None:
         record = meeting.record
         if record is not None and not self._control_links.send(record.host_id, open_frame(record)):
-            self._signals.send([SessionRedial(record.host_id, meeting.session_id)])
+            self._signals.send(SessionRedial(record.host_id, meeting.session_id))
 
     def _storage_changed(self, away: bool) -> None:
         for meeting in list(self._meetings.values()):
@@ -326,7 +341,7 @@ class Switchboard:
     async def _guarded(self, meeting: _Meeting, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
-        except Exception:
+        except Exception:  # noqa: BLE001 - a border that must hold
             # A defect met in one session must not take the node's other sessions with it: this one's sides leave.
             _log.exception("rendezvous failed")
             for link in list(meeting.links.values()):

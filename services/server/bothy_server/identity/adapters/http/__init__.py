@@ -1,0 +1,1 @@
+"""REST of login and step-up, and the published keys."""

@@ -1,0 +1,1 @@
+"""Signing keys in a directory, and the tokens that they sign."""

@@ -87,4 +87,6 @@ def _load(file: Path) -> SigningKey:
             None if retired is None else datetime.fromisoformat(retired),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise KeyStoreError(f"{file} is no signing key of bothy ({type(error).__name__}); restore it or move it away") from error
+        raise KeyStoreError(
+            f"{file} is no signing key of bothy ({type(error).__name__}); restore it or move it away"
+        ) from error

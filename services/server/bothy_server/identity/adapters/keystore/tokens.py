@@ -42,7 +42,11 @@ class _Kind:
     read: Callable[[Mapping[str, Any]], Token]
 
 
-_KINDS: dict[type[Token], _Kind] = {
+def _only_hosts_read(_claims: Mapping[str, Any]) -> Token:
+    raise TokenInvalid("a session token is for its host")
+
+
+_KINDS: dict[type, _Kind] = {
     AccessToken: _Kind(
         "bothy-access+jwt",
         "api",
@@ -66,13 +70,9 @@ _KINDS: dict[type[Token], _Kind] = {
             "session_user": t.session_user,
             "cnf": {"jkt": t.channel_thumbprint},
         },
-        lambda c: _only_hosts_read(c),
+        _only_hosts_read,
     ),
 }
-
-
-def _only_hosts_read(_claims: Mapping[str, Any]) -> Token:
-    raise TokenInvalid("a session token is for its host")
 
 
 class KeyStoreTokens:
@@ -156,5 +156,3 @@ class KeyStoreTokens:
 
 def _jwk(key: SigningKey) -> OKPKey:
     return OKPKey.import_key(key.key.public_key(), {"kid": key.kid, "use": "sig", "alg": "Ed25519"})
-
-

@@ -1,0 +1,1 @@
+"""Rows of persons, devices, challenges and rights."""

@@ -68,7 +68,9 @@ class PostgresPersonStore:
     ) -> bool:
         """See the port."""
         keys = {"signing_key": signing_key, "channel_key": channel_key}
-        row = await self._connection.execute(_ADD_DEVICE, {"id": device_id, "person_id": person_id, "name": name, **keys})
+        row = await self._connection.execute(
+            _ADD_DEVICE, {"id": device_id, "person_id": person_id, "name": name, **keys}
+        )
         return row.first() is not None
 
     async def device(self, device_id: DeviceId) -> Device | None:

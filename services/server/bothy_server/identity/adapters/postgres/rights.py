@@ -16,9 +16,7 @@ _RIGHTS = text("""
     SELECT host_id, false, "session_user" FROM host_grants
     WHERE person_id = :person_id AND "right" = 'terminal' AND (expires_at IS NULL OR expires_at > now())
 """)
-_ADD_OWNER = text(
-    "INSERT INTO host_owners (person_id, host_id) VALUES (:person_id, :host_id) ON CONFLICT DO NOTHING"
-)
+_ADD_OWNER = text("INSERT INTO host_owners (person_id, host_id) VALUES (:person_id, :host_id) ON CONFLICT DO NOTHING")
 _ADD_GRANT = text("""
     INSERT INTO host_grants (person_id, host_id, "right", "session_user", expires_at)
     VALUES (:person_id, :host_id, 'terminal', :session_user, :expires_at)

@@ -1,0 +1,256 @@
+"""The commands of ``bothy-server``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from typing import Any, NoReturn, TypeVar
+
+import click
+import uvloop
+
+from bothy_server import wiring
+from bothy_server.identity.adapters.keystore.store import KeyStoreError, SigningKey, add_key, load_keys
+from bothy_server.kernel.problems import Problem
+from bothy_server.kernel.unit import StorageUnavailable
+from bothy_server.migrations.run import SchemaNewerError, upgrade
+from bothy_server.platform.database import SchemaError
+from bothy_server.platform.lifecycle import ComponentEnded, Lifecycle
+from bothy_server.platform.load_settings import SettingsError, load_settings
+from bothy_server.platform.logs import configure_logging
+from bothy_server.platform.serving import ListenError
+from bothy_server.platform.settings import Settings
+from bothy_server.platform.settings_reference import reference
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version("bothy-relay"), prog_name="bothy-server")
+def bothy_server() -> None:
+    """Run and administer a bothy relay. Settings come from BOTHY_* variables or the file named by BOTHY_CONFIG."""
+
+
+@bothy_server.command()
+@click.option("--role", type=click.Choice(["api", "worker", "all"]), help="Instead of the key server.role.")
+def serve(role: str | None) -> None:
+    """Run a node (role api), a worker, or both in one process (role all)."""
+    settings = _settings()
+    if role is not None:
+        settings = settings.model_copy(update={"server": settings.server.model_copy(update={"role": role})})
+    configure_logging(settings.log)
+    if settings.server.role != "worker" and not settings.server.public_origins:
+        _fail(
+            "server.public_origins is empty: set it to the address that clients dial, such as https://relay.example.com"
+        )
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        _guarded(lambda: runner.run(_serve(settings)))
+
+
+async def _serve(settings: Settings) -> None:
+    loop = asyncio.get_running_loop()
+    async with Lifecycle() as parts:
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(each, parts.stop)
+        role = settings.server.role
+        if role == "worker":
+            internal = await parts.start("worker", wiring.worker(settings, parts))
+            _log.info("ready", extra={"role": role, "internal": str(internal)})
+        else:
+            node = await parts.start("node", wiring.node(settings, parts))
+            addresses = {"public": str(node.public), "internal": str(node.internal)}
+            _log.info("ready", extra={"role": role, "node": str(node.id), **addresses})
+        await parts.until_stopped()
+        _log.info("leaving")
+
+
+@bothy_server.command()
+def migrate() -> None:
+    """Bring the database to this version's tables. Safe to run from several machines at once."""
+    settings = _settings()
+    applied = _guarded(lambda: upgrade(settings.database.listen.get_secret_value()))
+    click.echo(f"applied {', '.join(applied)}" if applied else "nothing to do: the database is up to date")
+
+
+@bothy_server.command("settings")
+@click.option("--reference", "as_reference", is_flag=True, help="Print the documentation of every key instead.")
+@as_json
+def show_settings(as_reference: bool, as_json: bool) -> None:
+    """Print the settings in force; secrets are left out."""
+    if as_reference:
+        click.echo(reference(), nl=False)
+        return
+    values = json.loads(_settings().model_dump_json(fallback=str))
+    if as_json:
+        click.echo(json.dumps(values))
+        return
+    for group, keys in values.items():
+        for key, value in keys.items():
+            click.echo(f"{group}.{key} = {json.dumps(value)}")
+
+
+@bothy_server.group()
+def keys() -> None:
+    """The server's signing keys (secrets.signing_key_dir)."""
+
+
+@keys.command("init")
+def keys_init() -> None:
+    """Make the first signing key."""
+    directory = _settings().secrets.signing_key_dir
+    if directory.exists() and any(directory.glob("*.json")):
+        _fail(f"{directory} holds signing keys already; `bothy-server keys list` shows them")
+    now = datetime.now(UTC)
+    made = _guarded(lambda: add_key(directory, now, now))
+    click.echo(f"made signing key {made.kid} in {directory}")
+
+
+@keys.command("rotate")
+def keys_rotate() -> None:
+    """Make the next signing key; it signs after secrets.key_publish_lead."""
+    settings = _settings().secrets
+    now = datetime.now(UTC)
+    _guarded(lambda: load_keys(settings.signing_key_dir))
+    starts = now + timedelta(seconds=settings.key_publish_lead)
+    made = _guarded(lambda: add_key(settings.signing_key_dir, now, starts))
+    click.echo(f"made signing key {made.kid}; it signs from {starts.isoformat(timespec='seconds')}")
+
+
+@keys.command("list")
+@as_json
+def keys_list(as_json: bool) -> None:
+    """List the signing keys."""
+    found = _guarded(lambda: load_keys(_settings().secrets.signing_key_dir))
+    if as_json:
+        click.echo(json.dumps({"keys": [_key(each) for each in found]}))
+        return
+    for each in found:
+        click.echo(f"{each.kid}  signs from {each.signs_from.isoformat(timespec='seconds')}")
+
+
+def _key(key: SigningKey) -> dict[str, str]:
+    return {"kid": key.kid, "created_at": key.created_at.isoformat(), "signs_from": key.signs_from.isoformat()}
+
+
+@bothy_server.group()
+def person() -> None:
+    """Persons."""
+
+
+@person.command("add")
+@click.argument("name")
+@click.option("--operator", is_flag=True, help="May manage hosts and persons; gains no terminal by it.")
+@as_json
+def person_add(name: str, operator: bool, as_json: bool) -> None:
+    """Add a person and print the one-time invite for their first device."""
+
+    async def add(admin: wiring.Admin) -> dict[str, str]:
+        person_id, invite = await admin.login.add_person(name, is_operator=operator)
+        return {"person_id": str(person_id), "invite": invite}
+
+    _show_invite(name, _with_admin(add), as_json)
+
+
+@person.command("invite")
+@click.argument("name")
+@as_json
+def person_invite(name: str, as_json: bool) -> None:
+    """Print a one-time invite for one more device of a person."""
+
+    async def invite(admin: wiring.Admin) -> dict[str, str]:
+        person_id, code = await admin.login.invite(name)
+        return {"person_id": str(person_id), "invite": code}
+
+    _show_invite(name, _with_admin(invite), as_json)
+
+
+def _show_invite(name: str, made: dict[str, str], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(made))
+    else:
+        click.echo(f"invite for {name}, to be used once:\n\n    {made['invite']}\n")
+        click.echo("On the person's computer: bothy login ADDRESS")
+
+
+@bothy_server.group()
+def host() -> None:
+    """Hosts."""
+
+
+@host.command("add")
+@click.argument("name")
+@click.option("--owner", required=True, metavar="PERSON", help="Who owns the host and may open terminals on it.")
+@as_json
+def host_add(name: str, owner: str, as_json: bool) -> None:
+    """Add a host and print its pairing code."""
+
+    async def add(admin: wiring.Admin) -> dict[str, str]:
+        made = await admin.pairing.create_for(name, owner)
+        code, _ = await admin.pairing.issue_code(made.id, None)
+        return {"host_id": str(made.id), "code": code}
+
+    _show_code(name, _with_admin(add), as_json)
+
+
+@host.command("code")
+@click.argument("name")
+@as_json
+def host_code(name: str, as_json: bool) -> None:
+    """Print a new pairing code. A host that is paired loses its keys and its sessions now."""
+
+    async def issue(admin: wiring.Admin) -> dict[str, str]:
+        found = await admin.pairing.find(name)
+        code, _ = await admin.pairing.issue_code(found.id, None)
+        return {"host_id": str(found.id), "code": code}
+
+    _show_code(name, _with_admin(issue), as_json)
+
+
+def _show_code(name: str, made: dict[str, str], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(made))
+    else:
+        click.echo(f"pairing code for {name}, to be used once:\n\n    {made['code']}\n")
+        click.echo("On the machine: bothy-host pair ADDRESS")
+
+
+def _with_admin(act: Callable[[wiring.Admin], Coroutine[Any, Any, T]]) -> T:
+    settings = _settings()
+
+    async def run() -> T:
+        async with wiring.admin(settings) as admin:
+            return await act(admin)
+
+    return _guarded(lambda: asyncio.run(run()))
+
+
+def _settings() -> Settings:
+    return _guarded(load_settings)
+
+
+def _guarded(act: Callable[[], T]) -> T:
+    """Turn what an operator can mend into lines without a traceback."""
+    try:
+        return act()
+    except (SettingsError, SchemaError, SchemaNewerError, KeyStoreError, ListenError) as error:
+        _fail(str(error))
+    except Problem as problem:
+        _fail(problem.detail)
+    except StorageUnavailable as error:
+        _fail(f"the database cannot be used: {error}. Check database.url and that PostgreSQL runs.")
+    except ComponentEnded as error:
+        _fail(f"{error} ended: {error.__cause__}")
+
+
+def _fail(message: str) -> NoReturn:
+    for line in message.splitlines():
+        click.echo(f"bothy-server: {line}", err=True)
+    sys.exit(1)

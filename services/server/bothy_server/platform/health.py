@@ -1,0 +1,62 @@
+"""What the internal listener answers: `/livez`, `/readyz`, `/metrics`."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from bothy_server.kernel.unit import StorageUnavailable
+from bothy_server.platform.clock import ClusterClock
+from bothy_server.platform.database import Database
+from bothy_server.platform.http import json_response
+from bothy_server.platform.telemetry import Metrics
+
+
+class Health:
+    """Ready until the process leaves. A database that is away is told, and changes nothing: terminals go on without it."""
+
+    def __init__(self, database: Database, clock: ClusterClock, clock_warn: float) -> None:
+        """``clock_warn`` is the key ``cluster.clock_warn``, in seconds."""
+        self._database = database
+        self._clock = clock
+        self._clock_warn = clock_warn
+        self._leaving = False
+
+    def leave(self) -> None:
+        """Not ready from now on."""
+        self._leaving = True
+
+    @property
+    def ready(self) -> bool:
+        """Whether an edge may send new work here."""
+        return not self._leaving
+
+    async def checks(self) -> dict[str, str]:
+        """Each dependency in one word, or a reason."""
+        try:
+            async with self._database.connect():
+                database = "ok"
+        except StorageUnavailable:
+            database = "away"
+        skew = self._clock.skew
+        clock = "ok" if skew is None or abs(skew) <= self._clock_warn else f"differs by {skew:.1f} s from the database"
+        return {"node": "leaving" if self._leaving else "ok", "database": database, "clock": clock}
+
+
+def internal_app(health: Health, metrics: Metrics) -> Starlette:
+    """The application of the internal listener."""
+
+    async def livez(_: Request) -> Response:
+        return json_response({"status": "ok"})
+
+    async def readyz(_: Request) -> Response:
+        checks = await health.checks()
+        status = "ready" if health.ready else "leaving"
+        return json_response({"status": status, "checks": checks}, 200 if health.ready else 503)
+
+    async def metrics_text(_: Request) -> Response:
+        return Response(metrics.render(), media_type=metrics.content_type)
+
+    return Starlette(routes=[Route("/livez", livez), Route("/readyz", readyz), Route("/metrics", metrics_text)])

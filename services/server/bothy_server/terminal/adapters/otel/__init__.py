@@ -1,0 +1,1 @@
+"""What the terminal counts, as metrics."""
