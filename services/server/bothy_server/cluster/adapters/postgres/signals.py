@@ -16,7 +16,7 @@ from bothy_server.platform.database import Database
 
 CHANNEL = "ephemeral"
 
-_NOTIFY = text(f"SELECT pg_notify('{CHANNEL}', payload) FROM unnest(CAST(:payloads AS text[])) AS payload")  # noqa: S608 - a constant
+_NOTIFY = text(f"SELECT pg_notify('{CHANNEL}', payload) FROM unnest(CAST(:payloads AS text[])) AS payload")
 _log = logging.getLogger(__name__)
 
 Notify = Callable[[Sequence[str]], Awaitable[None]]
@@ -26,10 +26,16 @@ Notify = Callable[[Sequence[str]], Awaitable[None]]
 def notifier(database: Database) -> Notify:
     """Notify through the pool: one statement that is its own transaction, however many payloads."""
 
-    async def notify(payloads: Sequence[str]) -> None:
+    async def once(payloads: Sequence[str]) -> None:
         async with database.connect() as connection:
             await connection.execution_options(isolation_level="AUTOCOMMIT")
             await connection.execute(_NOTIFY, {"payloads": list(payloads)})
+
+    async def notify(payloads: Sequence[str]) -> None:
+        try:
+            await once(payloads)
+        except StorageUnavailable:  # maybe only a pooled connection from before a restart; the pool is renewed by now
+            await once(payloads)
 
     return notify
 
