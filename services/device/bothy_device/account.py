@@ -1,0 +1,79 @@
+"""``bothy login``, ``bothy logout``, ``bothy device show``: who this machine is at a server."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import click
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from bothy_device.failure import Failure
+from bothy_device.rest import Rest
+from bothy_device.settings import load
+from bothy_device.state import Login, Logins, home, origin_of
+from bothy_device.texts import clean
+from bothy_wire.limits import NAME_BYTES
+from bothy_wire.signing import fingerprint
+
+
+def log_in(url: str, code: str, name: str | None) -> None:
+    """Spend an invite on fresh keys and keep them. Nothing is written unless the server took them."""
+    origin = origin_of(url)
+    logins = Logins(home())
+    known = logins.find(origin)
+    if known is not None:
+        raise Failure(f"already logged in at {origin} as {clean(known.person_name)}; bothy logout comes first")
+    if not code:
+        raise Failure("an invite code is needed; ask the operator for one")
+    logins.check_writable()
+    device_name = clean(name or socket.gethostname()) or "device"
+    if len(device_name.encode()) > NAME_BYTES:
+        raise Failure(f"the device's name is longer than {NAME_BYTES} bytes; give a shorter --name")
+    signer, channel = Ed25519PrivateKey.generate(), X25519PrivateKey.generate()
+
+    async def redeem() -> Login:
+        async with Rest(origin, timeout=load(home() / "config.toml").device.request_timeout) as rest:
+            redeemed = await rest.redeem(code, device_name, signer, channel.public_key().public_bytes_raw())
+        return Login(
+            server=origin,
+            device_id=redeemed.device_id,
+            device_name=device_name,
+            person_name=redeemed.person_name,
+            signing_key=signer.private_bytes_raw(),
+            channel_key=channel.private_bytes_raw(),
+        )
+
+    login = asyncio.run(redeem())
+    logins.store(login)
+    click.echo(
+        f"logged in at {origin} as {clean(login.person_name)} with the device {device_name}; bothy hosts lists your hosts"
+    )
+
+
+def log_out(server: str | None) -> None:
+    """Forget the keys. The server keeps the device until it is revoked there."""
+    logins = Logins(home())
+    login = logins.load(server)
+    logins.remove(login)
+    click.echo(
+        f"logged out at {login.server}; the server still lists the device {login.device_name}, without its keys it is of no use"
+    )
+
+
+def describe(login: Login) -> str:
+    """Names and fingerprints of this device."""
+    channel = fingerprint(login.channel.public_key().public_bytes_raw())
+    return "\n".join(
+        (
+            f"server       {login.server}",
+            f"person       {clean(login.person_name)}",
+            f"device       {login.device_name} ({login.device_id})",
+            f"signing key  {fingerprint(login.signer.public_key().public_bytes_raw())}",
+            f"channel key  {channel}",
+            "",
+            "Line for a host's authorized_devices:",
+            f"{channel} {'-'.join(login.device_name.split())}",
+        )
+    )

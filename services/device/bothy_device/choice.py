@@ -1,0 +1,84 @@
+"""What a person means: a host by name or id, a profile and a user, a session by the beginning of its id. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bothy_device.failure import Failure
+from bothy_device.rest import Host, SessionRow
+from bothy_device.texts import clean
+
+
+def find_host(hosts: Sequence[Host], wanted: str) -> Host:
+    """The host with that id or name. Raises :class:`Failure` for none and for several."""
+    found = [each for each in hosts if str(each.host_id) == wanted] or [each for each in hosts if each.name == wanted]
+    match found:
+        case [host]:
+            return host
+        case []:
+            raise Failure(f"there is no host {clean(wanted)!r}; {_named(hosts)}")
+        case _:
+            ids = ", ".join(str(each.host_id) for each in found)
+            raise Failure(f"{len(found)} hosts are called {clean(wanted)!r}, give the id of one: {ids}")
+
+
+def find_session(sessions: Sequence[SessionRow], prefix: str) -> SessionRow:
+    """The session whose id begins with ``prefix``. Raises :class:`Failure` for none and for several."""
+    match [each for each in sessions if str(each.session_id).startswith(prefix.lower())]:
+        case [session]:
+            return session
+        case []:
+            raise Failure(f"no session of yours begins with {clean(prefix)!r}; bothy sessions lists them")
+        case found:
+            ids = ", ".join(str(each.session_id) for each in found)
+            raise Failure(f"{len(found)} sessions begin with {clean(prefix)!r}, give more of one: {ids}")
+
+
+def choose_login(host: Host, profile: str | None, user: str | None) -> tuple[str, str]:
+    """Profile and user to open: what was asked for, or the only ones there are. Raises :class:`Failure` with the list.
+
+    A ``@group`` of a profile stands for users that only the host knows; then the users of the person's right are offered.
+    """
+    name = clean(host.name)
+    if not host.profiles:
+        raise Failure(
+            f"{name} has not reported any profile; is bothy-host running there? bothy hosts shows its presence"
+        )
+    if profile is not None and profile not in host.profiles:
+        raise Failure(f"{name} has no profile {clean(profile)!r}; it has: {', '.join(map(clean, host.profiles))}")
+    offered = [
+        (each, candidate)
+        for each, allowed in host.profiles.items()
+        if profile in (None, each)
+        for candidate in _users(allowed, host.session_users, user)
+    ]
+    match offered:
+        case [only]:
+            return only
+        case []:
+            asked = f" as {clean(user)!r}" if user else ""
+            raise Failure(f"you have no right to open {clean(profile or 'a profile')} on {name}{asked}; {_offer(host)}")
+        case _:
+            choices = ", ".join(f"--profile {clean(each)} --user {clean(candidate)}" for each, candidate in offered)
+            raise Failure(f"{name} offers several, choose one: {choices}")
+
+
+def _users(allowed: Sequence[str], granted: Sequence[str], wanted: str | None) -> list[str]:
+    """The users that profile and right have in common; ``granted`` empty means any."""
+    groups = any(each.startswith("@") for each in allowed)
+    named = [each for each in allowed if not each.startswith("@")]
+    if wanted is not None:
+        return [wanted] if (groups or wanted in named) and (not granted or wanted in granted) else []
+    if not granted:
+        return named
+    return [each for each in granted if groups or each in named]
+
+
+def _named(hosts: Sequence[Host]) -> str:
+    return f"you may see: {', '.join(clean(each.name) for each in hosts)}" if hosts else "you have a right on none yet"
+
+
+def _offer(host: Host) -> str:
+    return "it offers " + "; ".join(
+        f"{clean(each)}: {', '.join(map(clean, users))}" for each, users in host.profiles.items()
+    )

@@ -1,0 +1,208 @@
+"""The command ``bothy``. Everything heavy is imported by the command that needs it: start time is felt at every call."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from bothy_device.failure import Failure
+
+if TYPE_CHECKING:
+    from bothy_device.opening import Opening
+    from bothy_device.rest import Rest
+    from bothy_device.state import Login
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _server_option(command: F) -> F:
+    return click.option("--server", metavar="URL", help="Another server than the default one.")(command)
+
+
+def _json_option(command: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="For programs.")(command)
+
+
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        click.echo(f"bothy {version('bothy-relay')}")
+        context.exit()
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="The version."
+)
+def cli() -> None:
+    """A terminal on a host that nobody can reach from outside, encrypted end to end."""
+
+
+@cli.command()
+@click.argument("url")
+@click.option(
+    "--invite", metavar="CODE", help="The invite code; asked for, or read from standard input, when left out."
+)
+@click.option("--name", metavar="NAME", help="What this device is called; the machine's name when left out.")
+def login(url: str, invite: str | None, name: str | None) -> None:
+    """Make this machine a device of yours."""
+    from bothy_device.account import log_in
+
+    if invite is None:
+        invite = click.prompt("Invite code", err=True) if sys.stdin.isatty() else sys.stdin.readline()
+    log_in(url, invite.strip(), name)
+
+
+@cli.command()
+@_server_option
+def logout(server: str | None) -> None:
+    """Forget a server and this device's keys for it."""
+    from bothy_device.account import log_out
+
+    log_out(server)
+
+
+@cli.group(invoke_without_command=True)
+@_server_option
+@_json_option
+@click.pass_context
+def hosts(context: click.Context, server: str | None, as_json: bool) -> None:
+    """List your hosts."""
+    if context.invoked_subcommand is None:
+        from bothy_device.tables import print_hosts
+
+        print_hosts(_ask(server, lambda rest: rest.hosts()), as_json=as_json)
+
+
+@hosts.command()
+@click.argument("host")
+@click.argument("fingerprint")
+@_server_option
+def trust(host: str, fingerprint: str, server: str | None) -> None:
+    """Accept a host's key, whose FINGERPRINT its owner told you."""
+    from bothy_device.choice import find_host
+    from bothy_device.known_hosts import KnownHosts, Pin, checked_fingerprint
+    from bothy_device.state import home
+
+    accepted = checked_fingerprint(fingerprint)
+    found = find_host(_ask(server, lambda rest: rest.hosts()), host)
+    KnownHosts(home() / "known_hosts").trust(Pin(_login(server).server, found.host_id, accepted, found.name))
+    click.echo(f"{found.name} is trusted with the key {accepted}")
+    if found.fingerprint not in (None, accepted):
+        click.echo(f"bothy: note: the server shows another key for it now: {found.fingerprint}", err=True)
+
+
+@cli.command(name="open")
+@click.argument("host")
+@click.option("--profile", metavar="NAME", help="What to run; needed when there are several.")
+@click.option("--user", metavar="NAME", help="As whom; needed when there are several.")
+@click.option("--host-key", metavar="FINGERPRINT", help="The only key to accept, as the host's owner told it.")
+@_server_option
+def open_(host: str, profile: str | None, user: str | None, host_key: str | None, server: str | None) -> int:
+    """Open a terminal on HOST (a name or an id)."""
+    return asyncio.run(_opening(server).open(host, profile, user, host_key))
+
+
+@cli.command()
+@click.argument("session")
+@_server_option
+def attach(session: str, server: str | None) -> int:
+    """Go on with SESSION (the beginning of its id is enough)."""
+    return asyncio.run(_opening(server).attach(session))
+
+
+@cli.command()
+@click.option("--all", "ended", is_flag=True, help="With those that have ended.")
+@_server_option
+@_json_option
+def sessions(ended: bool, server: str | None, as_json: bool) -> None:
+    """List your sessions."""
+    from bothy_device.tables import print_sessions
+
+    print_sessions(_ask(server, lambda rest: rest.sessions(ended=ended)), as_json=as_json)
+
+
+@cli.command()
+@click.argument("session")
+@_server_option
+def close(session: str, server: str | None) -> None:
+    """End SESSION and what runs in it (the beginning of its id is enough)."""
+    from bothy_device.choice import find_session
+
+    async def end(rest: Rest) -> str:
+        found = find_session(await rest.sessions(ended=False), session)
+        return str((await rest.close(found.session_id)).session_id)
+
+    click.echo(f"closed {_ask(server, end)}")
+
+
+@cli.group()
+def device() -> None:
+    """This device."""
+
+
+@device.command()
+@_server_option
+def show(server: str | None) -> None:
+    """Show this device's keys, and its line for a host's authorized_devices."""
+    from bothy_device.account import describe
+
+    click.echo(describe(_login(server)))
+
+
+def _login(server: str | None) -> Login:
+    from bothy_device.state import Logins, home
+
+    return Logins(home()).load(server)
+
+
+def _ask(server: str | None, question: Callable[[Rest], Any]) -> Any:
+    """One conversation with the server."""
+    from bothy_device.rest import Rest
+    from bothy_device.settings import load
+    from bothy_device.state import home
+
+    known = _login(server)
+    timeout = load(home() / "config.toml").device.request_timeout
+
+    async def talk() -> Any:
+        async with Rest(known.server, timeout=timeout, login=known) as rest:
+            return await question(rest)
+
+    return asyncio.run(talk())
+
+
+def _opening(server: str | None) -> Opening:
+    from bothy_device.known_hosts import KnownHosts
+    from bothy_device.opening import Opening
+    from bothy_device.settings import load
+    from bothy_device.state import home
+
+    return Opening(_login(server), load(home() / "config.toml"), KnownHosts(home() / "known_hosts"))
+
+
+def main() -> NoReturn:
+    """The entry point: every error is one line that says what to do, and an exit status."""
+    try:
+        status = cli.main(prog_name="bothy", standalone_mode=False)
+    except Failure as failure:
+        _end(failure.message, failure.status)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(2)
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "bothy"
+        _end(f"{error.format_message()} ({command} --help explains)", 2)
+    except click.Abort:
+        _end("interrupted", 130)
+    sys.exit(status or 0)
+
+
+def _end(message: str, status: int) -> NoReturn:
+    click.echo(f"bothy: {message}", err=True)
+    sys.exit(status)

@@ -1,0 +1,117 @@
+"""``bothy open`` and ``bothy attach``: ask the server, check the host's key, dial, and give the terminal to the session."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from uuid import UUID
+
+from bothy_device import texts
+from bothy_device.choice import choose_login, find_host, find_session
+from bothy_device.failure import Failure
+from bothy_device.known_hosts import KnownHosts, Pin
+from bothy_device.rest import Opened, Rest
+from bothy_device.screen import complain
+from bothy_device.session import Leave, Limits, Resized, Session
+from bothy_device.settings import Settings
+from bothy_device.state import Login
+from bothy_device.stream import StreamClosedError, dial
+from bothy_device.terminal import run
+from bothy_wire.channel import device_end, flow
+from bothy_wire.limits import TERM_BYTES
+from bothy_wire.signing import fingerprint
+
+
+class Opening:
+    """One person's way to a terminal."""
+
+    def __init__(self, login: Login, settings: Settings, known_hosts: KnownHosts) -> None:
+        self._login = login
+        self._settings = settings
+        self._known_hosts = known_hosts
+
+    async def open(self, wanted: str, profile: str | None, user: str | None, host_key: str | None) -> int:
+        """A new session on a host; returns the exit status."""
+        async with self._rest() as rest:
+            host = find_host(await rest.hosts(), wanted)
+            chosen = choose_login(host, profile, user)
+            if host.channel_key is not None:
+                self._check(host.channel_key, host.host_id, host.name, host_key)
+            opened = await rest.open(host.host_id, *chosen)
+            try:
+                self._check(opened.host_channel_key, host.host_id, host.name, host_key)
+            except Failure:
+                with contextlib.suppress(Failure):  # it would run out by itself
+                    await rest.close(opened.session_id)
+                raise
+            return await self._run(rest, opened, host.name)
+
+    async def attach(self, prefix: str) -> int:
+        """Go on with a session; returns the exit status."""
+        async with self._rest() as rest:
+            row = find_session(await rest.sessions(ended=False), prefix)
+            opened = await rest.attach(row)
+            self._check(opened.host_channel_key, row.host_id, row.host_name, None)
+            return await self._run(rest, opened, row.host_name)
+
+    def _rest(self) -> Rest:
+        return Rest(self._login.server, timeout=self._settings.device.request_timeout, login=self._login)
+
+    def _check(self, key: bytes, host_id: UUID, name: str, named: str | None) -> None:
+        shown = Pin(self._login.server, host_id, fingerprint(key), name)
+        said = self._known_hosts.check(shown, named=named, strict=self._settings.device.strict_host_keys)
+        if said:
+            complain(said)
+
+    async def _run(self, rest: Rest, opened: Opened, host_name: str) -> int:
+        device, channel, wire = self._settings.device, self._settings.channel, self._settings.wire
+        end = device_end.DeviceEnd(
+            channel_key=self._login.channel,
+            host_channel_key=opened.host_channel_key,
+            session_id=opened.session_id,
+            host_id=opened.host_id,
+            profile=opened.profile,
+            session_user=opened.session_user,
+            term=(os.environ.get("TERM") or "dumb")[:TERM_BYTES],
+            limits=flow.Limits(
+                handshake_timeout=channel.handshake_timeout,
+                input_window=channel.input_window,
+                output_window=channel.output_window,
+            ),
+        )
+
+        def build(size: Resized, person: bool, now: float) -> Session:
+            return Session(
+                end,
+                session_id=opened.session_id,
+                host_name=host_name,
+                escape=self._settings.escape if person else None,
+                size=size,
+                limits=Limits(device.paste_bytes, device.input_buffer_bytes, channel.fail_grace),
+                now=now,
+            )
+
+        try:
+            async with dial(
+                self._login,
+                opened.stream_path,
+                opened.stream_token,
+                opened.session_id,
+                wire=wire,
+                patience=device.request_timeout,
+            ) as stream:
+                leave = await run(stream, wire, build)
+        except StreamClosedError as closed:
+            why = texts.lost(closed.code, closed.reason, opened.session_id, opened=False)
+            leave = Leave(255, why, reason=closed.reason)
+        message = await self._message(rest, opened.session_id, leave)
+        if message:
+            complain(message)
+        return leave.status
+
+    async def _message(self, rest: Rest, session_id: UUID, leave: Leave) -> str | None:
+        """Why an opening failed is not in the close reason; the server's row has it."""
+        if leave.reason == "open_failed":
+            with contextlib.suppress(Failure):
+                return texts.ended("open_failed", (await rest.session(session_id)).close_detail)
+        return leave.message

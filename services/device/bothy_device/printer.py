@@ -1,0 +1,116 @@
+"""Writes to the person's terminal without blocking: remote output in order, words of our own where they do no harm."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+from collections import deque
+from collections.abc import Callable
+
+from bothy_device.modes import Modes
+
+FAREWELL = 1.0
+"""Seconds that the terminal has to take the sequences that bring it back."""
+
+
+class Printer:
+    """A queue in front of one descriptor. Its bound is the output window: the host sends no more unacknowledged."""
+
+    def __init__(
+        self, descriptor: int, *, blocking: bool, on_written: Callable[[int], None], on_lost: Callable[[str], None]
+    ) -> None:
+        """``blocking``: the descriptor is somebody else's and waits when it is full, so it gets ``PIPE_BUF`` at a time.
+
+        ``on_written`` gets the number of remote bytes taken, ``on_lost`` why nothing more can be written.
+        """
+        self._descriptor = descriptor
+        self._at_once = select.PIPE_BUF if blocking else None
+        self._on_written = on_written
+        self._on_lost = on_lost
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[tuple[bytes, bool]] = deque()
+        """What is to be written, and whether it is the remote side's."""
+        self._waiting = False
+        self._modes = Modes()
+        self._words = b""
+        self._status: bytes | None = None
+        self._shown = False
+
+    def write(self, data: bytes) -> None:
+        """Remote output."""
+        self._queue.append((data, True))
+        self._pump()
+
+    def say(self, words: bytes) -> None:
+        """Words of our own, as soon as the output is between two sequences and two characters."""
+        self._words += words
+        self._pump()
+
+    def status(self, text: str | None, columns: int) -> None:
+        """One line in reverse video at the top, where a shell's prompt seldom is; ``None`` takes it away."""
+        line = b"\x1b[2K" if text is None else b"\x1b[7m %s \x1b[0m\x1b[K" % text[: max(0, columns - 2)].encode()
+        # The cursor, its colours and origin mode are saved and brought back.
+        self._status = b"\x1b7\x1b[?6l\x1b[1;1H\x1b[0m" + line + b"\x1b8"
+        self._shown = text is not None
+        self._pump()
+
+    def close(self, *, fresh_line: bool) -> None:
+        """Drop what waits and switch off what the remote program left on. The terminal may be gone by now."""
+        self._await(wanted=False)
+        self._queue.clear()
+        farewell = self._modes.restore()
+        if self._shown:
+            farewell = b"\x1b7\x1b[1;1H\x1b[2K\x1b8" + farewell
+        if fresh_line:
+            farewell += b"\r\n"
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLOUT)
+        try:
+            while farewell and poll.poll(FAREWELL * 1000):
+                farewell = farewell[os.write(self._descriptor, farewell) :]
+        except OSError:
+            return
+
+    def _pump(self) -> None:
+        try:
+            while self._next() and _ready(self._descriptor):
+                data, remote = self._queue.popleft()
+                count = 0
+                try:
+                    count = os.write(self._descriptor, data[: self._at_once])
+                finally:
+                    if count < len(data):
+                        self._queue.appendleft((data[count:], remote))
+                if remote:
+                    self._modes.feed(data[:count])
+                    self._on_written(count)
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self._queue.clear()
+            self._on_lost(error.strerror or str(error))
+        self._await(wanted=bool(self._queue))
+
+    def _next(self) -> bool:
+        """Put our words in front where they may stand; whether there is anything to write."""
+        if self._modes.between_sequences and (not self._queue or self._queue[0][1]):
+            words = self._words + (self._status or b"")
+            self._words, self._status = b"", None
+            if words:
+                self._queue.appendleft((words, False))
+        return bool(self._queue)
+
+    def _await(self, *, wanted: bool) -> None:
+        if wanted and not self._waiting:
+            self._loop.add_writer(self._descriptor, self._pump)
+        elif self._waiting and not wanted:
+            self._loop.remove_writer(self._descriptor)
+        self._waiting = wanted
+
+
+def _ready(descriptor: int) -> bool:
+    """Whether a write of ``PIPE_BUF`` bytes does not block; a plain file is always ready."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(0))

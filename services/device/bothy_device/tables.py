@@ -1,0 +1,69 @@
+"""Lists for a person (a table), for a pipe (tab-separated, no heading) and for a program (JSON)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from bothy_device.rest import Host, SessionRow
+from bothy_device.texts import clean
+
+
+def print_hosts(hosts: Sequence[Host], *, as_json: bool) -> None:
+    """``bothy hosts``."""
+    if as_json:
+        return _print_json(hosts)
+    rows = [
+        (
+            each.name,
+            each.state,
+            each.presence,
+            "; ".join(f"{name}: {', '.join(u)}" for name, u in each.profiles.items()),
+        )
+        for each in sorted(hosts, key=lambda each: each.name)
+    ]
+    return _print_rows(("NAME", "STATE", "PRESENCE", "PROFILES"), rows, nothing="you have no right on any host yet")
+
+
+def print_sessions(sessions: Sequence[SessionRow], *, as_json: bool) -> None:
+    """``bothy sessions``."""
+    if as_json:
+        return _print_json(sessions)
+    rows = [
+        (
+            str(each.session_id),
+            each.host_name,
+            f"{each.profile} as {each.session_user}",
+            each.state if each.close_reason is None else f"{each.state}: {each.close_reason}",
+            each.opened_at,
+        )
+        for each in sorted(sessions, key=lambda each: each.session_id)
+    ]
+    return _print_rows(("SESSION", "HOST", "PROFILE", "STATE", "OPENED"), rows, nothing="no sessions")
+
+
+def _print_json(items: Sequence[Any]) -> None:
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(items), indent=2).decode() + "\n")
+
+
+def _print_rows(heading: Sequence[str], rows: Sequence[Sequence[str]], *, nothing: str) -> None:
+    cleaned = [[clean(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        sys.stdout.writelines("\t".join(row) + "\n" for row in cleaned)
+        return
+    if not cleaned:
+        sys.stdout.write(nothing + "\n")
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, name in enumerate(heading):
+        table.add_column(name, no_wrap=number == 0)
+    for row in cleaned:
+        table.add_row(*map(Text, row))
+    Console().print(table)

@@ -1,0 +1,104 @@
+"""Words for a person about every code that a server, a relay or a host answers with."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from bothy_wire.close_codes import CloseCode, retry_of, text_of
+
+PROBLEMS: dict[str, str] = {
+    "already_issued": "that was already made by an earlier try; look at it with bothy sessions",
+    "host_not_active": "the host is not active: its owner must confirm or enable it (bothy hosts shows its state)",
+    "host_unavailable": "the host is not connected; is bothy-host running there? bothy hosts shows its presence",
+    "host_unknown": "there is no such host, or you have no right on it; bothy hosts lists yours",
+    "idempotency_mismatch": "the server saw this request with other content; run the command again",
+    "invite_invalid": "the invite code is wrong, used or expired; ask for a new one",
+    "login_refused": "the server does not know this device any more; run bothy logout, then bothy login with a new invite",
+    "profile_unknown": "the host has no such profile; bothy hosts lists them",
+    "rate_limited": "too many requests; wait a moment and try again",
+    "replaced": "the session was attached from elsewhere in the meantime; run bothy attach again to take it back",
+    "right_missing": "you have no right to open this profile as this user; ask the host's owner",
+    "session_closed": "the session has ended; bothy open starts a new one",
+    "session_limit": "too many sessions are open; end one with bothy close",
+    "session_unknown": "there is no such session; bothy sessions lists yours",
+    "step_up_required": "the server did not take the proof of this device's key; try again",
+    "token_invalid": "the server does not accept this login any more; try again, then bothy logout and bothy login",
+    "unavailable": "the server cannot reach its database; try again in a moment",
+    "user_unknown": "the profile does not allow this user; bothy hosts lists users",
+}
+"""Problem code to what to do."""
+
+REFUSALS: dict[str, str] = {
+    "token_expired": "the host found the session token expired; check the clocks of this machine and the host, then try again",
+    "token_replayed": "the host saw this session token before; try again",
+    "token_invalid": "the host does not trust the server's token; has the server changed its keys?",
+    "device_not_authorized": "the host's operator has not listed this device; give them the line of bothy device show",
+    "profile_mismatch": "the host and the server disagree about the profile or user; try again",
+    "session_unknown": "the host does not run this session; bothy sessions lists yours",
+    "size_invalid": "the host refused the size of this terminal (1 to 1000 columns and rows)",
+}
+"""Refusal of a handshake by the host to what to do."""
+
+CLOSE_REASONS: dict[str, str] = {
+    "client_closed": "it was closed with bothy close or in the console",
+    "closed_by_owner": "the host's owner ended it",
+    "process_exited": "the program ended, its last output did not arrive",
+    "open_failed": "it could not be started",
+    "idle": "nothing was typed or printed for too long",
+    "max_duration": "it reached the longest time a session may last",
+    "detach_expired": "nobody was attached for too long",
+    "host_disabled": "the host was disabled",
+    "host_retired": "the host was retired",
+    "host_repaired": "the host was paired again",
+    "host_restarted": "the host service was restarted",
+    "host_lost": "the host has been away for too long",
+    "revoked": "the right, the device or the account was taken away",
+}
+"""close_reason of a session to its meaning."""
+
+OPEN_FAILURES: dict[str, str] = {
+    "open_timeout": "the host did not answer in time",
+    "start_timeout": "the host did not start the program in time",
+    "refused": "the host refused it",
+    "profile_unknown": PROBLEMS["profile_unknown"],
+    "user_unknown": "the host has no such user, or the profile does not allow it",
+    "local_confirm_denied": "the person at the host did not allow it",
+    "spawn_failed": "the host could not start the program; its log says why",
+}
+"""close_detail of a session that could not be opened to its meaning."""
+
+
+def clean(text: str) -> str:
+    """Foreign text on one line and without control characters, so that it can not steer the terminal."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def problem(code: str, detail: str) -> str:
+    """What a refusal by the server means; the server's own words where the code is a new one."""
+    return PROBLEMS.get(code) or clean(detail) or f"the server refused: {clean(code)}"
+
+
+def refusal(code: str) -> str:
+    """What a refusal by the host means."""
+    return REFUSALS.get(code, f"the host refused: {clean(code)}")
+
+
+def ended(reason: str, detail: str | None = None) -> str:
+    """A session that ended without an exit status (4100)."""
+    reason = clean(reason)
+    meaning = OPEN_FAILURES.get(detail or "") or CLOSE_REASONS.get(reason)
+    name = f"{reason}/{clean(detail)}" if detail else reason
+    return f"closed by the relay: {name or 'no reason given'}" + (f" ({meaning})" if meaning else "")
+
+
+def lost(code: int, reason: str, session_id: UUID, *, opened: bool) -> str:
+    """A stream connection that closed with ``code``; ``opened`` when the terminal had been reached."""
+    if code == CloseCode.SESSION_ENDED:
+        return ended(reason)
+    why = text_of(code)
+    retry = retry_of(code, "stream")
+    if retry == "never" and code != CloseCode.NORMAL:
+        return f"the relay closed the connection: {why}"
+    if not opened:
+        return f"the terminal could not be reached: {why}; try again"
+    return f"connection lost: {why}; the session goes on: bothy attach {session_id}"

@@ -1,0 +1,507 @@
+"""A relay with a host behind it, on real sockets, and a person at a real pseudo-terminal in front of the real program."""
+
+import asyncio
+import base64
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+import websockets
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from bothy_device.state import Login, Logins
+from bothy_wire.channel import flow, host_end
+from bothy_wire.frames import (
+    Decoder,
+    SideAccepted,
+    SidePaired,
+    SideReady,
+    SideUnpaired,
+    StreamHello,
+    StreamIdentify,
+    encode,
+)
+from bothy_wire.signing import Purpose, fingerprint, verify
+
+BOTHY = str(Path(sys.executable).with_name("bothy"))
+PATIENCE = 20.0
+
+
+def b64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+class FakeHost:
+    """The other side: :class:`HostEnd` and a program that the test plays."""
+
+    def __init__(self, session_id, host_id, key):
+        self.end = host_end.HostEnd(channel_key=key, session_id=session_id, host_id=host_id, limits=flow.Limits())
+        self.typed = bytearray()
+        self.sizes = []
+        self.terms = []
+        self.refusal = None
+        self.stuck = False  # the program does not read
+        self.unread = 0
+        self.changed = asyncio.Condition()
+        self.connection = None
+
+    async def receive(self, message):
+        for event in self.end.receive(message, asyncio.get_running_loop().time()):
+            match event:
+                case host_end.Offered() if self.refusal:
+                    self.end.refuse(self.refusal)
+                case host_end.Offered(message1):
+                    resume = "repaint" if message1.lineage and message1.lineage == self.end.lineage else "new"
+                    self.end.accept(
+                        resume, self.end.lineage if resume == "repaint" else os.urandom(16), self.end.output_position
+                    )
+                case host_end.Opened(columns, rows, term):
+                    self.sizes.append((columns, rows))
+                    self.terms.append(term)
+                    self.end.repaint(b"\x1bc$ ")
+                case host_end.Input(data):
+                    self.typed += data
+                    self.unread += len(data)
+                    if not self.stuck:
+                        self.read()
+                case host_end.Resized(columns, rows):
+                    self.sizes.append((columns, rows))
+        await self.flush()
+        async with self.changed:
+            self.changed.notify_all()
+
+    def read(self):
+        self.end.written(self.unread)
+        self.unread = 0
+
+    async def flush(self):
+        for message in self.end.take_outgoing():
+            with contextlib.suppress(websockets.ConnectionClosed):
+                await self.connection.send(message)
+
+    async def until(self, condition):
+        async with asyncio.timeout(PATIENCE), self.changed:
+            await self.changed.wait_for(condition)
+
+    async def print(self, data):
+        while data:
+            await self.until(lambda: self.end.output_credit > 0)
+            piece = data[: self.end.output_credit]
+            self.end.output(piece)
+            await self.flush()
+            data = data[len(piece) :]
+
+    async def exit(self, status):
+        self.end.exit(status)
+        await self.flush()
+
+    async def notice(self, text):
+        self.end.notice(text)
+        await self.flush()
+
+
+class FakeRelay:
+    """One server, one person, one device; REST and the stream socket on one port."""
+
+    def __init__(self):
+        self.host_key = X25519PrivateKey.generate()
+        self.host_id = uuid.uuid4()
+        self.session_id = uuid.uuid4()
+        self.device_id = uuid.uuid4()
+        self.person_id = uuid.uuid4()
+        self.invite = "right-code"
+        self.signing_key = None  # of the device
+        self.hosts = [self.host_row()]
+        self.refusals = {}  # path -> (status, code, headers)
+        self.requests = []
+        self.tokens = 0
+        self.session_state, self.close_reason, self.close_detail = "active", None, None
+        self.stream_close = None  # (code, reason) instead of accepting
+        self.pairs = True
+        self.readies = 0
+        self.side = None
+        self.closed_with = None
+        self.host = FakeHost(self.session_id, self.host_id, self.host_key)
+        self.transports = set()
+
+    @property
+    def host_public(self):
+        return self.host_key.public_key().public_bytes_raw()
+
+    def host_row(self, **other):
+        return {
+            "host_id": str(self.host_id),
+            "name": "lab-1",
+            "state": "active",
+            "disabled_reason": None,
+            "presence": "online",
+            "profiles": {"shell": ["alex"]},
+            "channel_key": b64(self.host_public),
+            "fingerprint": fingerprint(self.host_public),
+            "owner": False,
+            "session_users": ["alex"],
+            "last_seen_at": None,
+        } | other
+
+    async def __aenter__(self):
+        self._sockets = await websockets.serve(
+            self._stream, "127.0.0.1", 0, subprotocols=["bothy.stream.v1"], compression=None, ping_interval=None
+        )
+        self._inner = self._sockets.sockets[0].getsockname()[1]
+        self._front = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.origin = f"http://127.0.0.1:{self._front.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_):
+        self._front.close()
+        self.cut()
+        self._sockets.close()
+        await self._sockets.wait_closed()
+
+    def cut(self):
+        """Every connection is gone without a word."""
+        for transport in self.transports:
+            transport.abort()
+
+    # ---- one port for both
+
+    async def _accept(self, reader, writer):
+        self.transports.add(writer.transport)
+        try:
+            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+                while True:
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    if b"upgrade: websocket" in head.lower():
+                        await self._splice(head, reader, writer)
+                        return
+                    await self._answer(head, reader, writer)
+        finally:
+            self.transports.discard(writer.transport)
+            writer.close()
+
+    async def _splice(self, head, reader, writer):
+        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", self._inner)
+        inner_writer.write(head)
+
+        async def copy(source, target):
+            with contextlib.suppress(ConnectionError):
+                while data := await source.read(65536):
+                    target.write(data)
+                    await target.drain()
+            target.close()
+
+        await asyncio.gather(copy(reader, inner_writer), copy(inner_reader, writer))
+
+    async def _answer(self, head, reader, writer):
+        first, *lines = head.decode().split("\r\n")
+        method, target, _ = first.split(" ")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
+        raw = await reader.readexactly(int(headers.get("content-length", 0)))
+        body = json.loads(raw) if raw else None
+        path = target.removeprefix("/api/v1")
+        self.requests.append((method, path, body, headers))
+        status, answer, extra = self._rest(method, path, body, headers)
+        content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        more = "".join(f"{name}: {value}\r\n" for name, value in extra.items())
+        writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: {len(content)}\r\n{more}\r\n".encode() + content)
+        await writer.drain()
+
+    # ---- REST
+
+    def _rest(self, method, path, body, headers):
+        if path in self.refusals:
+            status, code, extra = self.refusals[path]
+            return (
+                status,
+                code if isinstance(code, bytes) else {"code": code, "status": status, "detail": "told"},
+                extra,
+            )
+        problem = lambda status, code: (status, {"code": code, "status": status, "detail": "told"}, {})  # noqa: E731
+        if path == "/auth/invites/redeem":
+            keys = [base64.b64decode(body[name]) for name in ("signing_key", "channel_key")]
+            fields = (hashlib.sha256(body["code"].encode()).digest(), *keys, body["name"])
+            good = self._signed(keys[0], body, Purpose.INVITE_REDEEM, *fields)
+            if not good or body["code"] != self.invite:
+                return problem(401, "invite_invalid")
+            self.signing_key = keys[0]
+            return 201, {"device_id": str(self.device_id), "person_id": str(self.person_id), "person_name": "Alex"}, {}
+        challenge = b"c" * 32
+        if path == "/auth/challenge":
+            return 200, {"challenge": b64(challenge), "expires_in_s": 60}, {}
+        if path == "/auth/token":
+            if not self._signed(self.signing_key, body, Purpose.DEVICE_LOGIN, challenge, body["device_id"]):
+                return problem(401, "login_refused")
+            self.tokens += 1
+            return 200, {"access_token": f"access-{self.tokens}", "expires_in_s": 600}, {}
+        if headers.get("authorization") != f"Bearer access-{self.tokens}":
+            return problem(401, "token_invalid")
+        if path == "/hosts":
+            return 200, {"hosts": self.hosts}, {}
+        if path == "/step-up/challenges":
+            self.wanted = body
+            return 201, {"challenge": b64(challenge), "expires_in_s": 60}, {}
+        if path == "/step-up":
+            fields = [self.wanted[name] for name in ("purpose", "host_id", "profile", "session_user")]
+            good = self._signed(self.signing_key, body, Purpose.DEVICE_STEP_UP, challenge, str(self.device_id), *fields)
+            return (
+                (201, {"step_up_id": str(uuid.uuid4()), "expires_in_s": 60}, {})
+                if good
+                else problem(401, "login_refused")
+            )
+        if method == "POST" and (path == "/terminal/sessions" or path.endswith("/attach")):
+            return 201, self._opened(), {}
+        if path.startswith("/terminal/sessions?"):
+            return 200, {"sessions": [self._row()]}, {}
+        if path.endswith("/close"):
+            self.session_state, self.close_reason = "closed", "client_closed"
+        return 200, self._row(), {}
+
+    def _signed(self, key, body, *fields):
+        purpose, *rest = fields
+        return verify(key, base64.b64decode(body["signature"]), purpose, self.origin, *rest)
+
+    def _opened(self):
+        return {
+            "session_id": str(self.session_id),
+            "host_id": str(self.host_id),
+            "profile": "shell",
+            "session_user": "alex",
+            "stream_path": f"/api/v1/terminal/sessions/{self.session_id}/stream",
+            "stream_token": "stream-token",
+            "host_channel_key": b64(self.host_public),
+            "expires_in_s": 60,
+            "attach_seq": 1,
+        }
+
+    def _row(self):
+        return {
+            "session_id": str(self.session_id),
+            "host_id": str(self.host_id),
+            "host_name": "lab-1",
+            "device_id": str(self.device_id),
+            "device_name": "laptop",
+            "profile": "shell",
+            "session_user": "alex",
+            "state": self.session_state,
+            "close_reason": self.close_reason,
+            "close_detail": self.close_detail,
+            "opened_at": "2026-01-02T03:04:05Z",
+            "started_at": None,
+            "detached_at": None,
+            "closed_at": None,
+            "expires_at": "2026-01-03T03:04:05Z",
+        }
+
+    # ---- the stream socket
+
+    async def _stream(self, connection):
+        challenge = b"s" * 32
+        await connection.send(encode(StreamHello(challenge=challenge)))
+        frame = Decoder(StreamIdentify).decode(await connection.recv())
+        fields = (challenge, str(self.session_id), hashlib.sha256(b"stream-token").digest())
+        assert verify(self.signing_key, frame.signature, Purpose.STREAM_IDENTIFY, self.origin, *fields)
+        if self.stream_close:
+            await connection.close(*self.stream_close)
+            return
+        await connection.send(encode(SideAccepted()))
+        self.side = self.host.connection = connection
+        if self.pairs:
+            await self.pair()
+        with contextlib.suppress(websockets.ConnectionClosed):
+            async for item in connection:
+                if isinstance(item, bytes):
+                    await self.host.receive(item)
+                else:
+                    Decoder(SideReady).decode(item)
+                    self.readies += 1
+                    async with self.host.changed:
+                        self.host.changed.notify_all()
+        self.closed_with = connection.close_code
+        async with self.host.changed:
+            self.host.changed.notify_all()
+
+    async def pair(self):
+        self.host.end.paired(asyncio.get_running_loop().time())
+        await self.side.send(encode(SidePaired(session_token="session-token")))
+
+    async def unpair(self):
+        self.host.end.unpaired()
+        await self.side.send(encode(SideUnpaired()))
+
+
+class Person:
+    """At a pseudo-terminal, in front of ``bothy``."""
+
+    def __init__(self, *arguments, home, columns=80, rows=24, environment=None):
+        self.screen = bytearray()
+        self.master, self.slave = pty.openpty()
+        self.resize(columns, rows, tell=False)
+        self.before = termios.tcgetattr(self.slave)
+        self._changed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        os.set_blocking(self.master, False)
+        self.look()
+        self.process = subprocess.Popen(
+            [BOTHY, *arguments],
+            stdin=self.slave,
+            stdout=self.slave,
+            stderr=self.slave,
+            env=environ(home) | (environment or {}),
+            preexec_fn=_take_terminal,  # noqa: PLW1509 - two system calls, no lock of a thread is touched
+        )
+
+    def look(self):
+        self._loop.add_reader(self.master, self._read)
+
+    def look_away(self):
+        self._loop.remove_reader(self.master)
+
+    def _read(self):
+        with contextlib.suppress(BlockingIOError, OSError):
+            self.screen += os.read(self.master, 65536)
+        self._changed.set()
+
+    async def until(self, text, *, start=0):
+        async with asyncio.timeout(PATIENCE):
+            while text not in self.screen[start:]:
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def type(self, data):
+        view = memoryview(data)
+        async with asyncio.timeout(PATIENCE):
+            while view:
+                try:
+                    view = view[os.write(self.master, view) :]
+                except BlockingIOError:
+                    await asyncio.sleep(0.001)
+
+    def resize(self, columns, rows, *, tell=True):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def raw(self):
+        return not termios.tcgetattr(self.slave)[3] & termios.ICANON
+
+    async def until_raw(self):
+        """There is nothing to wait for but the settings themselves."""
+
+        def look():
+            while not self.raw():
+                time.sleep(0.01)
+
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.to_thread(look)
+
+    async def stopped(self):
+        await asyncio.to_thread(os.waitid, os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+
+    async def ended(self):
+        """The exit status, with everything on the screen."""
+        async with asyncio.timeout(PATIENCE):
+            status = await asyncio.to_thread(self.process.wait, PATIENCE)
+        self._read()
+        return status
+
+    def settings(self):
+        return termios.tcgetattr(self.slave)
+
+    def text(self):
+        return self.screen.decode(errors="replace")
+
+    def close(self):
+        self.look_away()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+def _take_terminal():
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def environ(home):
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "SSL_CERT_FILE")}
+    return kept | {"BOTHY_HOME": str(home), "TERM": "xterm-256color", "NO_PROXY": "*"}
+
+
+@pytest.fixture
+async def relay():
+    async with FakeRelay() as fake:
+        yield fake
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def login(relay, home):
+    """This device is logged in at the relay."""
+    signer = Ed25519PrivateKey.generate()
+    relay.signing_key = signer.public_key().public_bytes_raw()
+    made = Login(
+        server=relay.origin,
+        device_id=relay.device_id,
+        device_name="laptop",
+        person_name="Alex",
+        signing_key=signer.private_bytes_raw(),
+        channel_key=X25519PrivateKey.generate().private_bytes_raw(),
+    )
+    Logins(home).store(made)
+    return made
+
+
+@pytest.fixture
+def sit(login, home):
+    """A person sits down: ``sit("open", "lab-1")``."""
+    persons = []
+
+    def start(*arguments, **options):
+        persons.append(Person(*arguments, home=home, **options))
+        return persons[-1]
+
+    yield start
+    for person in persons:
+        person.close()
+
+
+@pytest.fixture
+def bothy(home):
+    """Run the program without a terminal: status, standard output, standard error."""
+
+    async def call(*arguments, stdin=b"", environment=None):
+        process = await asyncio.create_subprocess_exec(
+            BOTHY,
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=environ(home) | (environment or {}),
+        )
+        try:
+            async with asyncio.timeout(PATIENCE):
+                out, err = await process.communicate(stdin)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.communicate()
+        return process.returncode, out, err.decode()
+
+    return call
