@@ -1,0 +1,52 @@
+"""What every session and the control connection share on one host."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bothy_host.clock import ClusterClock
+from bothy_host.dial import Manner
+from bothy_host.lifetime import Bounds
+from bothy_host.settings import Settings
+from bothy_host.state import Pairing
+from bothy_host.tokens import TokenDesk
+from bothy_wire.frames import HostLimits
+
+
+@dataclass
+class Host:
+    """One paired host. ``bounds`` holds the lower of the server's limits and its own."""
+
+    settings: Settings
+    pairing: Pairing
+    tokens: TokenDesk
+    tls: ssl.SSLContext
+    clock: ClusterClock = field(default_factory=ClusterClock)
+    bounds: Bounds = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.bounds = self._own_bounds
+
+    def take_limits(self, limits: HostLimits) -> None:
+        """The server named its limits of a session."""
+        self.bounds = self._own_bounds.lower(
+            Bounds(limits.idle_timeout_s, limits.idle_grace_s, limits.detach_grace_s, limits.max_duration_s)
+        )
+
+    @property
+    def manner(self) -> Manner:
+        """How its connections behave."""
+        own = self.settings.host
+        return Manner(own.dial_timeout, own.close_timeout, own.ping_interval, own.ping_timeout, own.max_frame_bytes)
+
+    @property
+    def authorized_devices(self) -> Path | None:
+        """The file of admitted devices, when the operator keeps one."""
+        return None if self.settings.authorized_devices is None else Path(self.settings.authorized_devices)
+
+    @property
+    def _own_bounds(self) -> Bounds:
+        own = self.settings.host
+        return Bounds(own.idle_timeout, own.idle_grace, own.detach_grace, own.max_duration)

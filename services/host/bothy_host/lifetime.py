@@ -1,0 +1,94 @@
+"""How long a session may live: idle, absence and total time as one pure rule.
+
+Idle is measured only while a device is paired, by terminal bytes in either direction: a NOTICE at ``idle_timeout``, the
+end ``idle_grace`` later. Without a device the session ends after ``detach_grace``, in any case after ``max_duration``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+EndReason = Literal["idle", "detach_expired", "max_duration"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Seconds."""
+
+    idle_timeout: float
+    idle_grace: float
+    detach_grace: float
+    max_duration: float
+
+    def lower(self, other: Bounds) -> Bounds:
+        """The lower of each; the server and this host both have a say."""
+        return Bounds(
+            min(self.idle_timeout, other.idle_timeout),
+            min(self.idle_grace, other.idle_grace),
+            min(self.detach_grace, other.detach_grace),
+            min(self.max_duration, other.max_duration),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """A running session. ``since`` is the last byte while attached, else the moment that the device left."""
+
+    started: float
+    since: float
+    attached: bool = True
+    warned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Warn:
+    """Tell the person that the session ends in ``seconds`` unless something is typed or printed."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """End the session."""
+
+    reason: EndReason
+
+
+def attached(life: Lifetime, now: float) -> Lifetime:
+    """A device is paired and the channel is open."""
+    return replace(life, since=now, attached=True, warned=False)
+
+
+def detached(life: Lifetime, now: float) -> Lifetime:
+    """The device left; a second leave changes nothing."""
+    return replace(life, since=now, attached=False, warned=False) if life.attached else life
+
+
+def moved(life: Lifetime, now: float) -> Lifetime:
+    """A terminal byte passed while a device was paired."""
+    return replace(life, since=now, warned=False) if life.attached else life
+
+
+def deadline(life: Lifetime, bounds: Bounds) -> float:
+    """When :func:`due` must be asked again."""
+    return min(life.started + bounds.max_duration, _next(life, bounds))
+
+
+def due(life: Lifetime, now: float, bounds: Bounds) -> tuple[Lifetime, Warn | Expire | None]:
+    """What the time asks for now."""
+    if now >= life.started + bounds.max_duration:
+        return life, Expire("max_duration")
+    if now < _next(life, bounds):
+        return life, None
+    if not life.attached:
+        return life, Expire("detach_expired")
+    if life.warned:
+        return life, Expire("idle")
+    return replace(life, warned=True), Warn(bounds.idle_grace)
+
+
+def _next(life: Lifetime, bounds: Bounds) -> float:
+    if not life.attached:
+        return life.since + bounds.detach_grace
+    return life.since + bounds.idle_timeout + (bounds.idle_grace if life.warned else 0)

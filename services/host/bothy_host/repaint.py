@@ -1,0 +1,81 @@
+r"""A screen for a device that missed output: the last raw output, played again behind a reset.
+
+Played back as it was, output could make the new terminal *answer*: a device attributes query of an hour ago would type its
+reply into today's shell. So everything that asks a terminal to send something, and everything that writes or reads its
+clipboard, is taken out. C0 controls inside a sequence do not hide it, because terminals obey the sequence all the same.
+"""
+
+from __future__ import annotations
+
+import re
+
+RESET = b"\x1bc"
+
+_BODY = rb"[^\x07\x18\x1a\x1b]*"
+_SEQUENCE = re.compile(
+    rb"\x1b\[(?P<csi>[\x00-\x17\x19\x1c-\x3f\x7f]*[\x40-\x7e])"
+    rb"|\x1b\](?P<osc>" + _BODY + rb")(?:\x07|\x1b\\)"
+    rb"|\x1b[PX^_]" + _BODY + rb"\x1b\\"
+    rb"|\x1bZ|\x05"
+)
+"""CSI, OSC, the other string sequences, DECID and ENQ (a terminal's answerback)."""
+
+_CSI_QUERIES = re.compile(
+    rb"[>=?]?[\d;]*c"  # device attributes
+    rb"|\??[\d;]*n"  # device status, cursor position
+    rb"|\??[\d;]*\$p"  # DECRQM
+    rb"|>[\d;]*q"  # XTVERSION
+    rb"|[\d;]*x"  # DECREQTPARM
+    rb"|[\d;]*\$[uw]|&u|\"v"  # DECRQTSR, DECRQPSR, DECRQUPSS, DECRQDE
+    rb"|\?u"  # keyboard protocol
+    rb"|\?[\d;]*m"  # XTQMODKEYS
+    rb"|[\d;]*\*y"  # DECRQCRA
+    rb"|\?[\d;]*S"  # graphics limits
+    rb"|[\d;]*#\|"  # XTREPORTSGR
+    rb"|[\d;]*'\|"  # locator
+    rb"|\??[\d;]*i"  # media copy
+    rb"|0*(?:1[1-9]|2[01])(?:;[\d;]*)?t"  # window reports, among them the title
+    rb"|\?(?:[\d;]*;)?2048(?:;[\d;]*)?h"  # size reports, the first at once
+)
+_OSC_ALWAYS = re.compile(rb"0*(?:52|60|61)(?:;.*)?|0*1337;.*[Rr]eport.*", re.DOTALL)
+"""Clipboard, terminal permissions and the reports of one terminal; any other OSC asks with a ``?`` in place of a value."""
+_VALUE = re.compile(rb"[;=]")
+_C0 = re.compile(rb"[\x00-\x1f\x7f]")
+
+
+def repaint(tail: bytes, *, complete: bool) -> bytes:
+    """What to send instead of the output that ended with ``tail``.
+
+    ``complete`` says that nothing came before ``tail``; else it is cut at a border where a terminal may begin.
+    Nothing at all stays nothing.
+    """
+    if not tail and complete:
+        return b""
+    return RESET + strip_queries(tail if complete else _from_border(tail))
+
+
+def strip_queries(output: bytes) -> bytes:
+    """The output without anything that a terminal would answer."""
+    return _SEQUENCE.sub(_keep, output)
+
+
+def _keep(match: re.Match[bytes]) -> bytes:
+    csi, osc = (None if part is None else _C0.sub(b"", part) for part in match.group("csi", "osc"))
+    if csi is not None and _CSI_QUERIES.fullmatch(csi) is None:
+        return match.group()
+    if osc is not None and _OSC_ALWAYS.fullmatch(osc) is None and b"?" not in _VALUE.split(osc):
+        return match.group()
+    # Also the other strings go: status and capability requests, wrapped sequences and pictures that report back travel in
+    # them, and a screen does without.
+    return b""
+
+
+def _from_border(tail: bytes) -> bytes:
+    """Behind the first line end, else at the first escape, else at the first byte that begins a character."""
+    line = tail.find(b"\n")
+    if line >= 0:
+        return tail[line + 1 :]
+    escape = tail.find(b"\x1b")
+    if escape >= 0:
+        return tail[escape:]
+    return tail.lstrip(bytes(range(0x80, 0xC0)))

@@ -1,0 +1,166 @@
+"""The settings file ``/etc/bothy/host.toml``: strict, typed, with the nearest name for a wrong one.
+
+Numbers are seconds or bytes. ``docs/operations/host.md`` is the reference and is checked against these classes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from bothy_host.link import Backoff
+from bothy_wire import channel, limits
+from bothy_wire.signing import canonical_origin
+
+DEFAULT_PATH = Path("/etc/bothy/host.toml")
+
+Positive = Annotated[float, Meta(gt=0)]
+Length = Annotated[float, Meta(ge=0)]
+Bytes = Annotated[int, Meta(ge=4096)]
+Count = Annotated[int, Meta(ge=1, le=1024)]
+Name = Annotated[str, Meta(min_length=1, max_length=limits.NAME_BYTES)]
+
+
+class SettingsError(Exception):
+    """The settings cannot be used. The message is one line for the operator."""
+
+
+class HostSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Table ``[host]``: limits of this host; of a limit that the server has too, the lower one holds."""
+
+    replay_bytes: Bytes = 2 * 1024 * 1024
+    repaint_bytes: Bytes = 256 * 1024
+    hold_output: Length = 60
+    exit_linger: Length = 600
+    close_linger: Length = 10
+    hup_grace: Length = 5
+    max_sessions: Count = 64
+    idle_timeout: Positive = 12 * 3600
+    idle_grace: Length = 60
+    detach_grace: Positive = 12 * 3600
+    max_duration: Positive = 24 * 3600
+    clock_leeway: Length = 5
+    jwks_interval: Positive = 60
+    backoff_cap: Positive = 15
+    backoff_settle: Positive = 60
+    dial_timeout: Positive = 10
+    close_timeout: Positive = 2
+    ping_interval: Positive = 20
+    ping_timeout: Positive = 20
+    max_frame_bytes: Bytes = 64 * 1024 + 256
+
+    def backoff(self) -> Backoff:
+        """The steps of the reconnect rule; their starting values belong to the protocol."""
+        return Backoff(cap=self.backoff_cap, settle=self.backoff_settle)
+
+
+class ChannelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Table ``[channel]``: the end-to-end channel."""
+
+    handshake_timeout: Positive = 10
+    fail_grace: Positive = 1
+    input_window: Bytes = 64 * 1024
+    output_window: Bytes = 256 * 1024
+
+    def limits(self) -> channel.Limits:
+        """What the channel itself needs of these."""
+        return channel.Limits(
+            handshake_timeout=self.handshake_timeout, input_window=self.input_window, output_window=self.output_window
+        )
+
+
+class Profile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Table ``[profile.NAME]``: something that a session may run."""
+
+    command: Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_length=1)] | None = None
+    cwd: str | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    users: Annotated[list[Name], Meta(max_length=64)] | Name
+    max_sessions: Count = 32
+
+    @property
+    def allowed(self) -> list[str]:
+        """The accounts that a session of this profile may run as, by name or as ``@group``."""
+        return [self.users] if isinstance(self.users, str) else self.users
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The whole file."""
+
+    server: str | None = None
+    state_dir: str = "/var/lib/bothy-host"
+    authorized_devices: str | None = None
+    require_local_confirm: bool = False
+    local_confirm_timeout: Positive = 60
+    allow_root: bool = False
+    host: HostSettings = field(default_factory=HostSettings)
+    channel: ChannelSettings = field(default_factory=ChannelSettings)
+    profile: Annotated[dict[Name, Profile], Meta(max_length=64)] = field(default_factory=dict)
+
+
+def load(path: Path | None) -> Settings:
+    """Read the file; without ``path`` the default one, which may be missing. Raises :class:`SettingsError`."""
+    chosen = path or DEFAULT_PATH
+    try:
+        text = chosen.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        if path is None:
+            return Settings()
+        raise SettingsError(f"{chosen}: there is no such file") from None
+    except (OSError, UnicodeError) as error:
+        raise SettingsError(f"{chosen}: cannot be read: {error}") from error
+    return parse(text, str(chosen))
+
+
+def parse(text: str, origin: str) -> Settings:
+    """The settings in a TOML text; ``origin`` is named in errors. Raises :class:`SettingsError`."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{origin}: {error}") from error
+    _refuse_unknown(data, Settings, "", origin)
+    try:
+        settings = msgspec.convert(data, Settings)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{origin}: {error}") from error
+    _check(settings, origin)
+    return settings
+
+
+def _refuse_unknown(data: dict[str, Any], kind: type[Struct], prefix: str, origin: str) -> None:
+    known = kind.__struct_fields__
+    hints = get_type_hints(kind)
+    for name, value in data.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {prefix}{near[0]}?" if near else f"; known are {', '.join(known)}"
+            raise SettingsError(f"{origin}: {prefix}{name} is not a setting{hint}")
+        match value:
+            case dict() if kind is Settings and name == "profile":
+                for profile, table in value.items():
+                    if isinstance(table, dict):
+                        _refuse_unknown(table, Profile, f"profile.{profile}.", origin)
+            case dict() if isinstance(hints[name], type) and issubclass(hints[name], Struct):
+                _refuse_unknown(value, hints[name], f"{prefix}{name}.", origin)
+            case _:
+                pass
+
+
+def _check(settings: Settings, origin: str) -> None:
+    if settings.server is not None:
+        try:
+            canonical_origin(settings.server)
+        except ValueError as error:
+            raise SettingsError(f"{origin}: server: {error}") from error
+    if settings.host.repaint_bytes > settings.host.replay_bytes:
+        raise SettingsError(f"{origin}: host.repaint_bytes is larger than host.replay_bytes")
+    for name, profile in settings.profile.items():
+        if profile.command is not None and not Path(profile.command[0]).is_absolute():
+            raise SettingsError(f"{origin}: profile.{name}.command must begin with an absolute path")
+        if "root" in profile.allowed and not settings.allow_root:
+            raise SettingsError(f"{origin}: profile.{name}.users names root, which needs allow_root = true")
