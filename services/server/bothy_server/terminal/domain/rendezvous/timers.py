@@ -16,16 +16,19 @@ from bothy_wire.close_codes import CloseCode
 
 def deadline(state: State, limits: Limits) -> float | None:
     """The instant at which the rule wants a :class:`Tick`; ``None`` when nothing here waits for time."""
-    return min((at for at, _ in _timers(state, limits)), default=None)
+    if state.row is None:
+        return None
+    return min((at for at, _ in _timers(state, state.row, limits)), default=None)
 
 
 def fire_due(turn: Turn) -> None:
     """Fire what is due, the earliest first; each one that fired is gone from the list."""
-    while True:
-        at, timer = min(_timers(turn.state, turn.limits), key=lambda due: due[0], default=(None, None))
-        if at is None or timer is None or at > turn.now:
-            return
-        _fire(turn, timer)
+    row = turn.state.row
+    if row is None:
+        return
+    while due := [timer for timer in _timers(turn.state, row, turn.limits) if timer[0] <= turn.now]:
+        _, earliest = min(due, key=lambda timer: timer[0])
+        _fire(turn, row, earliest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ class _Abandoned:
 _Timer: TypeAlias = _Unmet | _Unstarted | _Unready | _Lone | _Redial | _Abandoned
 
 
-def _timers(state: State, limits: Limits) -> Iterator[tuple[float, _Timer]]:
+def _timers(state: State, row: Row, limits: Limits) -> Iterator[tuple[float, _Timer]]:
     if state.expectation is not None and not sides(state):
         yield lone_side_deadline(state.expectation.granted_at, limits.open_timeout), _Unmet(state.expectation)
     if state.start_by is not None:
@@ -81,12 +84,12 @@ def _timers(state: State, limits: Limits) -> Iterator[tuple[float, _Timer]]:
             yield side.asked_at + limits.stall_timeout, _Unready(side)
 
     pair_is_near = isinstance(state.phase, Paired) or (isinstance(state.phase, Checking) and not state.phase.void)
-    if state.row is None or pair_is_near:
+    if pair_is_near:
         return
     if state.device is not None:
-        yield from _device_timers(state, state.row, state.device, limits)
+        yield from _device_timers(state, row, state.device, limits)
     if state.host is not None:
-        yield from _host_timers(state, state.row, state.host, limits)
+        yield from _host_timers(state, row, state.host, limits)
 
 
 def _device_timers(state: State, row: Row, device: Side, limits: Limits) -> Iterator[tuple[float, _Timer]]:
@@ -107,11 +110,11 @@ def _host_timers(state: State, row: Row, host: Side, limits: Limits) -> Iterator
         yield waited, _Abandoned(host)
 
 
-def _fire(turn: Turn, timer: _Timer) -> None:
+def _fire(turn: Turn, row: Row, timer: _Timer) -> None:
     match timer:
         case _Unmet(expectation):
-            if not expectation.spared:
-                _end_opening(turn)
+            if not (expectation.spared and row.local_confirm):
+                _end_opening(turn, row)
             turn.state = replace(turn.state, expectation=None)
         case _Unstarted():
             if not turn.state.away:
@@ -120,7 +123,7 @@ def _fire(turn: Turn, timer: _Timer) -> None:
         case _Unready(side):
             turn.drop(side, CloseCode.STALLED)
         case _Lone(side):
-            _give_up(turn, side)
+            _give_up(turn, row, side)
         case _Redial(device):
             # A redial on old knowledge could take the host out of a pair that runs elsewhere.
             turn.put(replace(device, redials=device.redials + 1))
@@ -132,17 +135,16 @@ def _fire(turn: Turn, timer: _Timer) -> None:
             assert_never(timer)
 
 
-def _give_up(turn: Turn, side: Side) -> None:
+def _give_up(turn: Turn, row: Row, side: Side) -> None:
     # A counterpart that is here but not ready is no fault of the routing (L1, L2); nor is a side that was paired (L4).
     if turn.state.accepted == (side,) and not side.paired_once:
         turn.do(Count(SIDE_NAME[side.kind]))
-    _end_opening(turn)
+    _end_opening(turn, row)
     turn.drop(side, CloseCode.HOST_UNAVAILABLE)
 
 
-def _end_opening(turn: Turn) -> None:
+def _end_opening(turn: Turn, row: Row) -> None:
     """L3; a node that drains ends nothing (N2), and with the database away the sweep does it (N1)."""
-    row = turn.state.row
-    if row is not None and row.never_met and not (turn.state.draining or turn.state.away):
+    if row.never_met and not (turn.state.draining or turn.state.away):
         turn.do(EndRow("open_timeout"))
         turn.state = replace(turn.state, expectation=None)
