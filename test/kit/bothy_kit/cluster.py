@@ -1,0 +1,137 @@
+"""Several real nodes in one process: real sockets, one real database, an edge rule that a test chooses."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+from uuid import UUID
+
+from bothy_kit.fake_device import FakeDevice
+from bothy_kit.fake_host import FakeHost
+from bothy_server import wiring
+from bothy_server.identity.adapters.keystore.store import add_key
+from bothy_server.platform.lifecycle import Lifecycle
+from bothy_server.platform.settings import Settings
+from bothy_wire.ids import HostId, SessionId
+
+ORIGIN = "http://relay.example.com"
+"""What clients sign for; where they dial is another matter, as behind every edge."""
+
+
+@dataclass(slots=True)
+class Running:
+    """One node and what stops it."""
+
+    node: wiring.Node
+    url: str
+    stack: AsyncExitStack
+
+    async def stop(self) -> None:
+        """Leave in order."""
+        await self.stack.aclose()
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Nodes on one database. ``mode`` is the edge's rule: both sides of a session to one node, or to different ones."""
+
+    settings: Settings
+    admin: wiring.Admin
+    nodes: list[Running] = field(default_factory=list)
+    mode: Literal["hash", "split"] = "hash"
+    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    def url_of(self, session_id: SessionId, side: Literal["device", "host"]) -> str:
+        """Where the edge sends this side."""
+        if self.mode == "split":
+            return self.nodes[0 if side == "device" else 1].url
+        at = int.from_bytes(hashlib.sha256(session_id.bytes).digest()[:4], "big") % len(self.nodes)
+        return self.nodes[at].url
+
+    def others(self, url: str) -> list[Running]:
+        """The nodes elsewhere."""
+        return [each for each in self.nodes if each.url != url]
+
+    async def device(self, name: str = "Robin", *, url: str | None = None) -> FakeDevice:
+        """A new device of a new person, signed in."""
+        _, invite = await self.admin.login.add_person(name, is_operator=False)
+        return await self._signed_in(invite, url)
+
+    async def another_device(self, name: str, *, url: str | None = None) -> FakeDevice:
+        """One more device of a person."""
+        _, invite = await self.admin.login.invite(name)
+        return await self._signed_in(invite, url)
+
+    async def _signed_in(self, invite: str, url: str | None) -> FakeDevice:
+        device = await self.stack.enter_async_context(FakeDevice(ORIGIN, url or self.nodes[0].url))
+        assert (await device.redeem(invite)).status == 201
+        assert (await device.login()).status == 200
+        return device
+
+    async def host(self, name: str = "lab-1", owner: str = "Robin", *, url: str | None = None) -> FakeHost:
+        """A new host, paired and not connected."""
+        made = await self.admin.pairing.create_for(name, owner)
+        code, _ = await self.admin.pairing.issue_code(made.id, None)
+        host = await self.stack.enter_async_context(FakeHost(ORIGIN, url or self.nodes[-1].url))
+        assert (await host.pair(code)).status_code == 201
+        return host
+
+    async def code(self, host_id: UUID) -> str:
+        """A new pairing code."""
+        return (await self.admin.pairing.issue_code(HostId(host_id), None))[0]
+
+
+def settings(database_url: str, folder: Path, **groups: dict[str, Any]) -> Settings:
+    """Settings of a test node: free ports, keys in ``folder``; ``groups`` are laid over."""
+    base: dict[str, dict[str, Any]] = {
+        "database": {"url": database_url},
+        "secrets": {"signing_key_dir": folder / "keys"},
+        "server": {"listen": "127.0.0.1:0", "internal_listen": "127.0.0.1:0", "public_origins": [ORIGIN]},
+        "hosts": {"pairing": "auto"},
+    }
+    for name, keys in groups.items():
+        base[name] = base.get(name, {}) | keys
+    return Settings.model_validate(base)
+
+
+@asynccontextmanager
+async def cluster(
+    database_url: str,
+    folder: Path,
+    *,
+    nodes: int = 2,
+    cluster_mode: Literal["single", "multi"] | None = None,
+    **groups: dict[str, Any],
+) -> AsyncIterator[Cluster]:
+    """Start nodes; everything that was started through the cluster is stopped at the end."""
+    mode = cluster_mode or ("multi" if nodes > 1 else "single")
+    made = settings(database_url, folder, cluster={"mode": mode}, **groups)
+    if not (folder / "keys").exists():
+        now = datetime.now(UTC)
+        add_key(folder / "keys", now, now)
+    async with AsyncExitStack() as stack:
+        admin = await stack.enter_async_context(wiring.admin(made))
+        running = Cluster(made, admin)
+        stack.push_async_callback(_stop, running)
+        for _ in range(nodes):
+            running.nodes.append(await start(made))
+        await stack.enter_async_context(running.stack)
+        yield running
+
+
+async def start(made: Settings) -> Running:
+    """One node."""
+    stack = AsyncExitStack()
+    parts = await stack.enter_async_context(Lifecycle())
+    node = await parts.start("node", wiring.node(made, parts))
+    return Running(node, f"http://{node.public}", stack)
+
+
+async def _stop(running: Cluster) -> None:
+    for each in reversed(running.nodes):
+        await each.stop()
