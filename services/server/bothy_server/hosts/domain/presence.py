@@ -50,6 +50,7 @@ class PresenceView:
         self._limits = limits
         self._hosts: dict[HostId, _Host] = {}
         self._stale_until = -inf
+        self._swept_at = -inf
 
     def seen(self, host_id: HostId, conn_id: ConnId, now: float) -> None:
         """Another node holds this connection. Ignored for one that went or that this node holds."""
@@ -90,7 +91,7 @@ class PresenceView:
 
     def deaf(self, now: float) -> None:
         """The node's listener is lost: nothing expires from here on, since no news is not bad news."""
-        self.sweep(now)
+        self._forget(now)
         self._stale_until = inf
 
     def hearing(self, now: float) -> None:
@@ -102,7 +103,12 @@ class PresenceView:
         return now <= self._stale_until
 
     def sweep(self, now: float) -> None:
-        """Forget what no longer counts. Call it once an interval; it bounds the memory."""
+        """Forget what no longer counts, which bounds the memory. May be called often: works once a heartbeat interval."""
+        if now - self._swept_at >= self._limits.heartbeat_interval:
+            self._swept_at = now
+            self._forget(now)
+
+    def _forget(self, now: float) -> None:
         for host_id, host in list(self._hosts.items()):
             host.remote = {conn_id: at for conn_id, at in host.remote.items() if self._counts(at, now)}
             host.gone = {conn_id: at for conn_id, at in host.gone.items() if now - at <= self._limits.window}

@@ -68,7 +68,7 @@ async def test_an_open_unit_and_a_rolled_back_one_are_never_heard(uow, recorder,
 
 
 async def test_sending_never_waits_and_never_raises(signals, uow, recorder, sample):
-    for number in range(200):
+    for number in range(50):
         signals.send(sample(HostPresent, number))
     async with uow() as unit:
         unit.stage(sample(HostGone))

@@ -59,7 +59,7 @@ class EphemeralListener:
         self._tasks: asyncio.TaskGroup
         self._state: rules.State
         self._running: set[asyncio.Task[None]] = set()
-        """What belongs to the present connection: its reader, its self-notify, its reconcile."""
+        """What belongs to the present connection and ends with it: its reader, its reconcile."""
 
     @property
     def echo_age_s(self) -> float | None:
@@ -99,7 +99,7 @@ class EphemeralListener:
             case rules.Disconnect():
                 self._disconnect()
             case rules.NotifySelf():
-                self._spawn(self._notify_self())
+                self._tasks.create_task(self._notify_self())
             case rules.Reconcile():
                 self._spawn(self._reconcile())
             case rules.TellLost(error_type):
@@ -135,14 +135,16 @@ class EphemeralListener:
             self._dispatcher.receive(payload)
 
     async def _notify_self(self) -> None:
+        """Not cut short when the connection goes: the pool would have to cancel a statement. Then nobody asks any more."""
         payload = json.dumps({"kind": "cluster.echo", "echo_id": str(new_id(self._clock.now()))})
         self._self_notify = payload
+        outcome: rules.Event = rules.Committed()
         try:
             await self._notify([payload])
         except StorageUnavailable as error:
-            self._feed(rules.Failed(error_type(error)))
-        else:
-            self._feed(rules.Committed())
+            outcome = rules.Failed(error_type(error))
+        if self._self_notify == payload:
+            self._feed(outcome)
 
     async def _reconcile(self) -> None:
         await self._dispatcher.reconcile()
