@@ -136,8 +136,9 @@ def _fire(turn: Turn, row: Row, timer: _Timer) -> None:
 
 
 def _give_up(turn: Turn, row: Row, side: Side) -> None:
-    # A counterpart that is here but not ready is no fault of the routing (L1, L2); nor is a side that was paired (L4).
-    if turn.state.accepted == (side,) and not side.paired_once:
+    # Not a fault of the routing: a counterpart that is here but not ready (L1, L2), or a side that was paired (L4).
+    alone = len(turn.began.accepted) == 1
+    if alone and not side.paired_once:
         turn.do(Count(SIDE_NAME[side.kind]))
     _end_opening(turn, row)
     turn.drop(side, CloseCode.HOST_UNAVAILABLE)
@@ -145,6 +146,7 @@ def _give_up(turn: Turn, row: Row, side: Side) -> None:
 
 def _end_opening(turn: Turn, row: Row) -> None:
     """L3; a node that drains ends nothing (N2), and with the database away the sweep does it (N1)."""
-    if row.never_met and not (turn.state.draining or turn.state.away):
-        turn.do(EndRow("open_timeout"))
+    end = EndRow("open_timeout")
+    if row.never_met and end not in turn.effects and not (turn.state.draining or turn.state.away):
+        turn.do(end)
         turn.state = replace(turn.state, expectation=None)

@@ -27,7 +27,7 @@ class Turn:
 
     def __init__(self, state: State, now: float, limits: Limits) -> None:
         """``now`` is the instant of the whole step."""
-        self.state = state
+        self.began = self.state = state
         self.now = now
         self.limits = limits
         self.effects: list[Effect] = []
