@@ -246,7 +246,7 @@ class DeviceEnd:
         Acknowledged after every quarter window, and when all that came is processed.
         """
         self._printed.settle(count)
-        if isinstance(self._state, _Channel):
+        if count and isinstance(self._state, _Channel):
             quarter = self._state.acknowledged + self._limits.output_window // 4
             if self._printed.caught_up or self._printed.acknowledgeable >= quarter:
                 self._state.ack_due = True

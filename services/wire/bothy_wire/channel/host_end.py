@@ -220,7 +220,7 @@ class HostEnd:
     def written(self, count: int) -> None:
         """That many bytes of :class:`Input` went into the pseudo-terminal."""
         self._typed.settle(count)
-        if isinstance(self._state, _Channel):
+        if count and isinstance(self._state, _Channel):
             self._state.ack_due = True
 
     @property
