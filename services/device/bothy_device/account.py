@@ -47,9 +47,7 @@ def log_in(url: str, code: str, name: str | None) -> None:
 
     login = asyncio.run(redeem())
     logins.store(login)
-    click.echo(
-        f"logged in at {origin} as {clean(login.person_name)} with the device {device_name}; bothy hosts lists your hosts"
-    )
+    click.echo(f"logged in at {origin} as {clean(login.person_name)}; this device is called {device_name}")
 
 
 def log_out(server: str | None) -> None:
@@ -57,9 +55,7 @@ def log_out(server: str | None) -> None:
     logins = Logins(home())
     login = logins.load(server)
     logins.remove(login)
-    click.echo(
-        f"logged out at {login.server}; the server still lists the device {login.device_name}, without its keys it is of no use"
-    )
+    click.echo(f"logged out at {login.server}; without its keys the device {login.device_name} is of no use to anybody")
 
 
 def describe(login: Login) -> str:

@@ -29,6 +29,7 @@ class Opening:
         self._login = login
         self._settings = settings
         self._known_hosts = known_hosts
+        self._greeting: str | None = None
 
     async def open(self, wanted: str, profile: str | None, user: str | None, host_key: str | None) -> int:
         """A new session on a host; returns the exit status."""
@@ -61,6 +62,7 @@ class Opening:
         shown = Pin(self._login.server, host_id, fingerprint(key), name)
         said = self._known_hosts.check(shown, named=named, strict=self._settings.device.strict_host_keys)
         if said:
+            self._greeting = said
             complain(said)
 
     async def _run(self, rest: Rest, opened: Opened, host_name: str) -> int:
@@ -89,6 +91,7 @@ class Opening:
                 size=size,
                 limits=Limits(device.paste_bytes, device.input_buffer_bytes, channel.fail_grace),
                 now=now,
+                greeting=self._greeting if person else None,
             )
 
         try:

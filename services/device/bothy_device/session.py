@@ -183,12 +183,17 @@ class Session:
         size: Resized,
         limits: Limits,
         now: float,
+        greeting: str | None = None,
     ) -> None:
-        """``escape`` is the escape byte, empty for none; ``None`` where no person types but a pipe delivers."""
+        """``escape`` is the escape byte, empty for none; ``None`` where no person types but a pipe delivers.
+
+        ``greeting`` is said behind the first repaint, which may have cleared what was said before.
+        """
         self._end = end
         self._id = session_id
         self._host = texts.clean(host_name)
         self._limits = limits
+        self._greeting = greeting
         self._piped = escape is None
         self._escape = (escape or b"").decode()
         self._parser = EscapeParser(escape or b"")
@@ -300,8 +305,11 @@ class Session:
                 self._leave = Leave(255, texts.refusal(code))
             case Output(data):
                 self._show(data, counts=True)
-            case Repaint(data):
+            case Repaint(data, last):
                 self._show(data, counts=False)
+                if last and self._greeting:
+                    self._effects.append(Say(self._greeting))
+                    self._greeting = None
             case Exited(status):
                 self._exit = Leave(status)
                 self._acknowledge_exit()

@@ -53,7 +53,7 @@ def home() -> Path:
 def replace(path: Path, data: bytes) -> None:
     """Write a file of the state folder: whole or not at all, readable by its owner only. Raises :class:`Failure`."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(path.parent)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -66,6 +66,13 @@ def replace(path: Path, data: bytes) -> None:
             raise
     except OSError as error:
         raise Failure(f"cannot write {path}: {error.strerror}") from error
+
+
+def _make_private(folder: Path) -> None:
+    """``mkdir(parents=True)`` would give the mode to the last folder only."""
+    if not folder.is_dir():
+        _make_private(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 class Logins:

@@ -8,10 +8,12 @@ from bothy_wire.close_codes import CloseCode, retry_of, text_of
 
 PROBLEMS: dict[str, str] = {
     "already_issued": "that was already made by an earlier try; look at it with bothy sessions",
+    "device_exists": "the server knows these keys already; try again, new keys are made for every login",
     "host_not_active": "the host is not active: its owner must confirm or enable it (bothy hosts shows its state)",
     "host_unavailable": "the host is not connected; is bothy-host running there? bothy hosts shows its presence",
     "host_unknown": "there is no such host, or you have no right on it; bothy hosts lists yours",
     "idempotency_mismatch": "the server saw this request with other content; run the command again",
+    "internal": "the server made a mistake; its log says more",
     "invite_invalid": "the invite code is wrong, used or expired; ask for a new one",
     "login_refused": "the server does not know this device any more; run bothy logout, then bothy login with a new invite",
     "profile_unknown": "the host has no such profile; bothy hosts lists them",
@@ -21,6 +23,7 @@ PROBLEMS: dict[str, str] = {
     "session_closed": "the session has ended; bothy open starts a new one",
     "session_limit": "too many sessions are open; end one with bothy close",
     "session_unknown": "there is no such session; bothy sessions lists yours",
+    "step_up_refused": "the server did not take the proof of this device's key, or it came too late; try again",
     "step_up_required": "the server did not take the proof of this device's key; try again",
     "token_invalid": "the server does not accept this login any more; try again, then bothy logout and bothy login",
     "unavailable": "the server cannot reach its database; try again in a moment",

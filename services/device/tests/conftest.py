@@ -127,10 +127,12 @@ class FakeRelay:
         self.hosts = [self.host_row()]
         self.refusals = {}  # path -> (status, code, headers)
         self.requests = []
+        self.upgrades = []
         self.tokens = 0
         self.session_state, self.close_reason, self.close_detail = "active", None, None
         self.stream_close = None  # (code, reason) instead of accepting
         self.pairs = True
+        self.dropping = False  # from side.unpaired to side.ready binary belongs to the old pairing
         self.readies = 0
         self.side = None
         self.closed_with = None
@@ -185,6 +187,7 @@ class FakeRelay:
                 while True:
                     head = await reader.readuntil(b"\r\n\r\n")
                     if b"upgrade: websocket" in head.lower():
+                        self.upgrades.append(head)
                         await self._splice(head, reader, writer)
                         return
                     await self._answer(head, reader, writer)
@@ -323,9 +326,11 @@ class FakeRelay:
         with contextlib.suppress(websockets.ConnectionClosed):
             async for item in connection:
                 if isinstance(item, bytes):
-                    await self.host.receive(item)
+                    if not self.dropping:
+                        await self.host.receive(item)
                 else:
                     Decoder(SideReady).decode(item)
+                    self.dropping = False
                     self.readies += 1
                     async with self.host.changed:
                         self.host.changed.notify_all()
@@ -339,6 +344,7 @@ class FakeRelay:
 
     async def unpair(self):
         self.host.end.unpaired()
+        self.dropping = True
         await self.side.send(encode(SideUnpaired()))
 
 

@@ -30,6 +30,13 @@ async def test_what_is_typed_arrives_and_the_exit_status_is_ours(relay, sit):
     assert relay.host.terms == ["xterm-256color"]
 
 
+async def test_no_secret_travels_in_an_address(relay, sit):
+    await opened(relay, sit("open", "lab-1"))
+    assert b"stream-token" not in b"".join(relay.upgrades)
+    assert len(relay.upgrades) == 1
+    assert not [path for _, path, _, _ in relay.requests if "token-" in path or "access-" in path]
+
+
 async def test_4100_without_an_exit_is_255_and_says_why(relay, sit):
     person = await opened(relay, sit("open", "lab-1"))
     await relay.side.close(4100, "idle")

@@ -1,0 +1,229 @@
+"""The real program, run as a person or a script runs it."""
+
+import json
+import re
+from uuid import uuid4
+
+import pytest
+
+from bothy_wire.signing import fingerprint
+
+NEW = "SHA256:" + "b" * 43
+
+
+def plain(text):
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def one_line(err):
+    assert err.startswith("bothy: ")
+    assert err.count("\n") == 1
+    return err
+
+
+async def test_version(bothy):
+    status, out, err = await bothy("--version")
+    assert (status, err) == (0, "")
+    assert out.startswith(b"bothy 0.")
+
+
+async def test_login_says_who_you_are_and_makes_the_server_the_default(relay, bothy, home):
+    status, out, err = await bothy("login", relay.origin, "--invite", "right-code", "--name", "laptop")
+    assert (status, err) == (0, "")
+    assert out.decode() == f"logged in at {relay.origin} as Alex; this device is called laptop\n"
+    assert {each.name for each in home.iterdir()} == {"default", "servers"}
+    status, out, _ = await bothy("hosts")
+    assert (status, out) == (0, b"lab-1\tactive\tonline\tshell: alex\n")
+
+
+async def test_the_code_may_come_from_standard_input(relay, bothy):
+    status, _, err = await bothy("login", relay.origin, stdin=b"right-code\n")
+    assert (status, err) == (0, "")
+    assert relay.requests[0][2]["code"] == "right-code"
+
+
+async def test_a_second_login_would_lose_the_keys(relay, login, bothy):
+    status, _, err = await bothy("login", relay.origin, "--invite", "right-code")
+    assert status == 1
+    assert "already logged in at" in one_line(err)
+    assert relay.requests == []
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "words"),
+    [
+        (None, "wrong", "the invite code is wrong, used or expired"),
+        (None, "", "an invite code is needed"),
+        ("http://127.0.0.1:1", "right-code", "cannot reach http://127.0.0.1:1: "),
+        ("ftp://x", "right-code", "is no server address"),
+    ],
+)
+async def test_a_login_that_fails_writes_nothing(relay, bothy, home, url, code, words):
+    status, out, err = await bothy("login", url or relay.origin, stdin=code.encode())
+    assert (status, out) == (1, b"")
+    assert words in one_line(err)
+    assert not home.exists()
+
+
+async def test_without_a_login_every_command_says_how(bothy):
+    for command in (["hosts"], ["sessions"], ["open", "lab-1"], ["attach", "0190"], ["device", "show"], ["logout"]):
+        status, _, err = await bothy(*command)
+        assert (status, one_line(err)) == (
+            1,
+            "bothy: not logged in: run bothy login URL with the invite code you were given\n",
+        )
+
+
+async def test_usage_is_one_line_and_status_2(bothy):
+    status, _, err = await bothy("open")
+    assert (status, one_line(err)) == (2, "bothy: Missing argument 'HOST'. (bothy open --help explains)\n")
+    status, _, err = await bothy("opne")
+    assert (status, one_line(err)[:30]) == (2, "bothy: No such command 'opne'.")
+    status, _, err = await bothy()
+    assert status == 2
+    assert "Commands:" in err
+
+
+async def test_an_unknown_setting_is_an_error(login, bothy, home):
+    (home / "config.toml").write_text("[device]\npaste = 1\n")
+    status, _, err = await bothy("hosts")
+    assert status == 1
+    assert "config.toml: Object contains unknown field `paste`" in one_line(err)
+
+
+async def test_lists_for_programs(login, bothy, relay):
+    _, out, _ = await bothy("hosts", "--json")
+    (host,) = json.loads(out)
+    assert (host["name"], host["fingerprint"]) == ("lab-1", fingerprint(relay.host_public))
+    _, out, _ = await bothy("sessions", "--all", "--json")
+    assert json.loads(out)[0]["session_id"] == str(relay.session_id)
+    _, out, _ = await bothy("sessions")
+    assert out.decode() == f"{relay.session_id}\tlab-1\tshell as alex\tactive\t2026-01-02T03:04:05Z\n"
+
+
+async def test_a_name_cannot_steer_the_terminal(login, bothy, relay):
+    relay.hosts[0]["name"] = "lab\x1b]0;owned\x07\n1"
+    _, out, _ = await bothy("hosts")
+    assert out == b"lab ]0;owned 1\tactive\tonline\tshell: alex\n"
+
+
+async def test_another_server(login, bothy, relay):
+    status, _, err = await bothy("hosts", "--server", "https://other.example.com")
+    assert (status, one_line(err)) == (
+        1,
+        "bothy: not logged in at https://other.example.com: run bothy login https://other.example.com\n",
+    )
+    status, _, _ = await bothy("hosts", "--server", relay.origin.upper())
+    assert status == 0
+
+
+async def test_device_show_has_the_line_for_a_host(login, bothy):
+    _, out, _ = await bothy("device", "show")
+    channel = fingerprint(login.channel.public_key().public_bytes_raw())
+    assert out.decode().endswith(f"Line for a host's authorized_devices:\n{channel} laptop\n")
+    assert fingerprint(login.signer.public_key().public_bytes_raw()) in out.decode()
+
+
+async def test_logout_forgets_the_keys(login, bothy, home, relay):
+    status, out, _ = await bothy("logout")
+    assert status == 0
+    assert f"logged out at {relay.origin}".encode() in out
+    assert [each.name for each in home.rglob("*")] == ["servers"]
+
+
+async def test_close_by_the_beginning_of_the_id(login, bothy, relay):
+    status, out, _ = await bothy("close", str(relay.session_id)[:6])
+    assert (status, out) == (0, f"closed {relay.session_id}\n".encode())
+    assert relay.session_state == "closed"
+
+
+async def test_a_changed_key_opens_nothing_and_the_command_it_names_accepts_it(login, bothy, home, relay):
+    (home / "known_hosts").write_text(f"{relay.origin} {relay.host_id} {NEW} lab-1\n")
+    status, _, err = await bothy("open", "lab-1")
+    assert status == 1
+    shown = fingerprint(relay.host_public)
+    assert f"THE KEY OF lab-1 HAS CHANGED: pinned {NEW}, shown now {shown}" in one_line(err)
+    assert not [path for _, path, _, _ in relay.requests if path == "/terminal/sessions"]
+    status, out, err = await bothy(*err.strip().rpartition(": bothy ")[2].split())
+    assert (status, out.decode(), err) == (0, f"lab-1 is trusted with the key {shown}\n", "")
+    assert shown in (home / "known_hosts").read_text()
+
+
+async def test_trusting_another_key_than_the_server_shows_is_noted(login, bothy, relay):
+    status, _, err = await bothy("hosts", "trust", "lab-1", NEW)
+    assert status == 0
+    assert err == f"bothy: note: the server shows another key for it now: {fingerprint(relay.host_public)}\n"
+
+
+async def test_a_key_that_only_the_opening_shows_is_checked_too(login, bothy, home, relay):
+    (home / "known_hosts").write_text(f"{relay.origin} {relay.host_id} {NEW} lab-1\n")
+    relay.hosts[0]["channel_key"] = None
+    status, _, err = await bothy("open", "lab-1")
+    assert status == 1
+    assert "HAS CHANGED" in one_line(err)
+    assert relay.session_state == "closed"
+
+
+async def test_strict_host_keys(login, bothy, home, relay):
+    (home / "config.toml").write_text("[device]\nstrict_host_keys = true\n")
+    status, _, err = await bothy("open", "lab-1")
+    assert status == 1
+    assert "the key of lab-1 is not known yet" in one_line(err)
+    status, _, err = await bothy("open", "lab-1", "--host-key", NEW)
+    assert status == 1
+    assert "nothing was opened" in one_line(err)
+
+
+async def test_several_users_need_a_choice(login, bothy, relay):
+    relay.hosts[0] |= {"profiles": {"shell": ["alex", "sam"]}, "session_users": []}
+    status, _, err = await bothy("open", "lab-1")
+    assert status == 1
+    assert one_line(err) == (
+        "bothy: lab-1 offers several, choose one: --profile shell --user alex, --profile shell --user sam\n"
+    )
+
+
+async def test_an_ambiguous_host(login, bothy, relay):
+    relay.hosts.append(relay.host_row(host_id=str(uuid4())))
+    status, _, err = await bothy("open", "lab-1")
+    assert status == 1
+    assert "2 hosts are called 'lab-1'" in one_line(err)
+
+
+@pytest.mark.parametrize("code", ["host_unavailable", "right_missing", "session_limit"])
+async def test_a_refused_opening_is_one_line(login, bothy, relay, code):
+    relay.refusals["/terminal/sessions"] = (409, code, {})
+    status, _, err = await bothy("open", "lab-1")
+    assert status == 1
+    one_line(err.split("\n", 1)[1])
+
+
+async def test_tables_on_a_terminal(sit, relay):
+    person = sit("hosts")
+    assert await person.ended() == 0
+    assert plain(person.text()).splitlines()[:2] == [
+        "NAME   STATE   PRESENCE  PROFILES   ",
+        "lab-1  active  online    shell: alex",
+    ]
+    person = sit("sessions")
+    assert await person.ended() == 0
+    assert str(relay.session_id) in person.text()
+
+
+async def test_the_prompt_for_the_code(relay, sit, bothy, home):
+    await bothy("logout")
+    person = sit("login", relay.origin)
+    await person.until(b"Invite code: ")
+    await person.type(b"right-code\n")
+    assert await person.ended() == 0
+    assert f"logged in at {relay.origin} as Alex" in person.text()
+
+
+async def test_ctrl_c_at_the_prompt(relay, sit, bothy):
+    await bothy("logout")
+    person = sit("login", relay.origin)
+    await person.until(b"Invite code: ")
+    await person.type(b"\x03")
+    assert await person.ended() == 130
+    assert "bothy: interrupted" in person.text()
+    assert person.settings() == person.before

@@ -1,0 +1,317 @@
+"""The device session against a real host end, with the time as an argument."""
+
+import uuid
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from bothy_device.session import (
+    Begin,
+    Bell,
+    Closed,
+    Leave,
+    Limits,
+    Quit,
+    Read,
+    Received,
+    Resized,
+    Say,
+    Send,
+    Session,
+    Show,
+    Status,
+    Tick,
+    Typed,
+    Written,
+)
+from bothy_wire.channel import flow
+from bothy_wire.channel.device_end import DeviceEnd
+from bothy_wire.channel.host_end import HostEnd, Input, Offered
+from bothy_wire.channel.host_end import Resized as HostResized
+from bothy_wire.frames import SideAccepted, SidePaired, SideReady, SideUnpaired
+
+LIMITS = Limits(paste_bytes=100_000, input_buffer_bytes=10, fail_grace=1.0)
+LINEAGE = b"l" * 16
+
+
+class World:
+    """Both ends; messages travel when the test says so."""
+
+    def __init__(self, *, escape: bytes | None = b"~", greeting: str | None = None) -> None:
+        self.now = 100.0
+        self.session_id, host_id = uuid.uuid4(), uuid.uuid4()
+        host_key = X25519PrivateKey.generate()
+        self.host = HostEnd(channel_key=host_key, session_id=self.session_id, host_id=host_id, limits=flow.Limits())
+        end = DeviceEnd(
+            channel_key=X25519PrivateKey.generate(),
+            host_channel_key=host_key.public_key().public_bytes_raw(),
+            session_id=self.session_id,
+            host_id=host_id,
+            profile="shell",
+            session_user="alex",
+            term="xterm",
+            limits=flow.Limits(),
+        )
+        self.session = Session(
+            end,
+            session_id=self.session_id,
+            host_name="lab-1",
+            escape=escape,
+            size=Resized(132, 43),
+            limits=LIMITS,
+            now=self.now,
+            greeting=greeting,
+        )
+        self.typed = b""
+        self.host_saw = []
+        self.reads_input = True
+
+    def feed(self, event):
+        """The effects but for channel messages, which the host gets."""
+        effects = []
+        for effect in self.session.handle(event, self.now):
+            match effect:
+                case Send(bytes() as message):
+                    self._host_gets(message)
+                case _:
+                    effects.append(effect)
+        return effects
+
+    def _host_gets(self, message):
+        for event in self.host.receive(message, self.now):
+            self.host_saw.append(event)
+            match event:
+                case Offered(message1):
+                    known = message1.lineage == LINEAGE
+                    self.host.accept("repaint" if known else "new", LINEAGE, self.host.output_position)
+                case Input(data):
+                    self.typed += data
+                    if self.reads_input:
+                        self.host.written(len(data))
+
+    def deliver(self):
+        """What the host has to say, and what follows from it."""
+        effects = []
+        while messages := self.host.take_outgoing():
+            for message in messages:
+                effects += self.feed(Received(message))
+        return effects
+
+    def pair(self):
+        self.host.paired(self.now)
+        return self.feed(Received(SidePaired(session_token="token"))) + self.deliver()
+
+    def unpair(self):
+        self.host.unpaired()
+        return self.feed(Received(SideUnpaired()))
+
+    def later(self, seconds):
+        self.now += seconds
+        return self.feed(Tick())
+
+
+@pytest.fixture
+def world():
+    made = World()
+    made.pair()
+    return made
+
+
+def test_the_terminal_begins_when_the_channel_is_open():
+    world = World(greeting="pinned")
+    assert world.pair() == [Begin()]
+    world.host.repaint(b"$ ")
+    assert world.deliver() == [Show(b"$ "), Say("pinned")]
+    world.host.repaint(b"$ ")
+    assert world.deliver() == [Show(b"$ ")]
+
+
+def test_patience_is_told_once():
+    world = World()
+    assert world.session.deadline() == 102.0
+    assert world.later(2.0) == [Say("waiting for lab-1; Ctrl-C gives up")]
+    assert world.session.deadline() is None
+
+
+def test_a_handshake_that_nobody_answers_ends_in_4107():
+    world = World()
+    world.session.handle(Received(SidePaired(session_token="token")), world.now)
+    world.later(2.0)
+    assert world.session.deadline() == 110.0
+    (leave,) = world.later(8.0)
+    assert (leave.status, leave.close) == (255, 4107)
+    assert leave.message == "the terminal could not be reached: the encrypted channel failed; try again"
+
+
+def test_output_is_acknowledged_when_the_terminal_took_it(world):
+    world.host.output(b"x" * 1000)
+    assert world.deliver() == [Show(b"x" * 1000)]
+    assert world.host.acknowledged == 0
+    world.feed(Written(400))
+    assert world.host.acknowledged == 0
+    world.feed(Written(600))
+    assert world.host.acknowledged == 1000
+
+
+def test_the_exit_waits_for_the_terminal_and_is_acknowledged(world):
+    world.host.output(b"bye")
+    world.host.exit(3)
+    assert world.deliver() == [Show(b"bye")]
+    assert world.feed(Closed(4100, "process_exited")) == []
+    assert world.feed(Written(3)) == [Leave(3)]
+
+
+def test_the_exit_is_acknowledged_while_connected(world):
+    world.host.output(b"bye")
+    world.host.exit(3)
+    world.deliver()
+    assert world.feed(Written(3)) == [Leave(3)]
+    assert world.host.exit_acknowledged
+    assert world.feed(Typed(b"late")) == []
+
+
+def test_a_close_is_told_behind_the_output(world):
+    world.host.output(b"last words")
+    world.deliver()
+    assert world.feed(Closed(4100, "revoked")) == []
+    (leave,) = world.feed(Written(10))
+    assert leave == Leave(
+        255, "closed by the relay: revoked (the right, the device or the account was taken away)", reason="revoked"
+    )
+
+
+def test_unpaired_is_answered_once_and_typed_keys_are_kept(world):
+    ready, status = world.unpair()
+    assert ready == Send(SideReady())
+    assert status == Status("the host's connection is interrupted; waiting, ~. leaves")
+    assert world.feed(Typed(b"12345")) == []
+    assert world.later(1.0) == [
+        Status("the host's connection is interrupted; waiting, 5 bytes typed are kept, ~. leaves")
+    ]
+    assert world.feed(Typed(b"6789012")) == [Bell()]
+    assert world.typed == b""
+    assert world.pair() == [Status(None)]
+    assert world.typed == b"1234567890"
+
+
+def test_a_resize_between_pairings_is_the_size_of_the_next(world):
+    world.unpair()
+    world.feed(Resized(101, 37))
+    world.pair()
+    assert (world.host_saw[-1].columns, world.host_saw[-1].rows) == (101, 37)
+
+
+def test_a_resize_during_the_handshake_follows_it():
+    world = World()
+    world.host.paired(world.now)
+    world.feed(Received(SidePaired(session_token="token")))
+    world.feed(Resized(101, 37))
+    world.deliver()
+    assert world.host_saw[-1] == HostResized(101, 37)
+
+
+def test_an_absurd_size_is_brought_into_bounds(world):
+    world.feed(Resized(70000, 0))
+    assert world.host_saw[-1] == HostResized(1000, 24)
+
+
+def test_a_broken_record_waits_for_the_relays_word():
+    world = World()
+    world.pair()
+    assert world.feed(Received(b"\x00" * 100)) == []
+    assert world.session.deadline() == world.now + LIMITS.fail_grace
+    assert world.feed(Received(b"\x00" * 100)) == []
+    assert world.unpair()[0] == Send(SideReady())
+    assert world.pair() == [Status(None)]
+
+
+def test_a_broken_record_without_it_closes_with_4107(world):
+    world.feed(Received(b"\x00" * 100))
+    (leave,) = world.later(1.0)
+    assert leave.close == 4107
+    assert leave.message.endswith(f"the session goes on: bothy attach {world.session_id}")
+
+
+@pytest.mark.parametrize("item", [b"binary", SideUnpaired(), SideAccepted()])
+def test_what_is_not_allowed_while_unpaired_is_4105(item):
+    (leave,) = World().feed(Received(item))
+    assert (leave.status, leave.close) == (255, 4105)
+
+
+def test_a_second_pairing_without_an_unpairing_is_4105(world):
+    (leave,) = world.feed(Received(SidePaired(session_token="token")))
+    assert leave.close == 4105
+
+
+def test_a_pairing_without_a_token_is_4105():
+    (leave,) = World().feed(Received(SidePaired()))
+    assert leave.close == 4105
+
+
+def test_input_that_waits_is_told_after_two_seconds(world):
+    world.reads_input = False
+    assert world.feed(Typed(b"x" * 70_000)) == []
+    assert world.session.deadline() == 101.0
+    assert world.later(1.0) == []
+    assert world.session.deadline() == 102.0
+    assert world.later(1.0) == [Status("70000 bytes waiting, ~D drops them")]
+    assert world.feed(Typed(b"\r~D")) == [Say("4465 bytes dropped")]
+    assert world.session.deadline() == 103.0
+    assert world.later(1.0) == [Status("65536 bytes waiting, ~D drops them")]
+    assert world.session.deadline() is None
+    world.host.written(65536)
+    assert world.deliver() == [Status(None)]
+
+
+def test_a_paste_that_is_too_large_stops_the_keyboard(world):
+    world.reads_input = False
+    assert world.feed(Typed(b"x" * 100_000)) == [Read(on=False)]
+    world.later(1.0)
+    assert world.later(1.0) == [Status("100000 bytes waiting; keys are read again when a tenth is through")]
+    world.host.written(9_000)
+    assert world.deliver() == []
+    world.host.written(1_000)
+    assert Read(on=True) in world.deliver()
+
+
+def test_an_outage_reads_the_keyboard_again_so_that_escapes_work(world):
+    world.reads_input = False
+    world.feed(Typed(b"x" * 100_000))
+    assert Read(on=True) in world.unpair()
+    (leave,) = world.feed(Typed(b"\r~."))[-1:]
+    assert leave.status == 0
+
+
+def test_a_pipe_is_stopped_in_an_outage_and_loses_nothing():
+    world = World(escape=None)
+    world.pair()
+    world.unpair()
+    assert world.feed(Typed(b"~." * 10)) == [Read(on=False)]
+    assert Read(on=True) in world.pair()
+    assert world.typed == b"~." * 10
+
+
+def test_keys_before_a_leave_are_sent(world):
+    assert world.feed(Typed(b"sync\r~.")) == [Leave(0, f"left; the session goes on: bothy attach {world.session_id}")]
+    assert world.typed == b"sync\r"
+
+
+def test_a_refusal_leaves_with_1000():
+    world = World()
+    world.host.paired(world.now)
+    for effect in world.session.handle(Received(SidePaired(session_token="token")), world.now):
+        if isinstance(effect, Send):
+            world.host.receive(effect.item, world.now)
+    world.host.refuse("session_unknown")
+    (leave,) = world.deliver()
+    assert leave == Leave(255, "the host does not run this session; bothy sessions lists yours", close=1000)
+
+
+def test_a_signal_says_how_to_go_on(world):
+    assert world.feed(Quit(143, "terminated")) == [
+        Leave(143, f"terminated; the session goes on: bothy attach {world.session_id}")
+    ]
+
+
+def test_a_signal_before_the_terminal_has_nothing_to_go_on():
+    assert World().feed(Quit(130, "interrupted")) == [Leave(130, "interrupted")]
