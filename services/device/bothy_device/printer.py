@@ -74,7 +74,7 @@ class Printer:
 
     def _pump(self) -> None:
         try:
-            while self._next() and _ready(self._descriptor):
+            while self._next() and (self._at_once is None or _ready(self._descriptor)):
                 data, remote = self._queue.popleft()
                 count = 0
                 try:

@@ -187,7 +187,7 @@ class Session:
     ) -> None:
         """``escape`` is the escape byte, empty for none; ``None`` where no person types but a pipe delivers.
 
-        ``greeting`` is said behind the first repaint, which may have cleared what was said before.
+        ``greeting`` was said before and is said again behind the first repaint, which begins by clearing the screen.
         """
         self._end = end
         self._id = session_id
@@ -307,8 +307,9 @@ class Session:
                 self._show(data, counts=True)
             case Repaint(data, last):
                 self._show(data, counts=False)
-                if last and self._greeting:
+                if last and data and self._greeting:
                     self._effects.append(Say(self._greeting))
+                if last:
                     self._greeting = None
             case Exited(status):
                 self._exit = Leave(status)

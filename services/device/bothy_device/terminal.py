@@ -78,6 +78,9 @@ class _Shell:
             while self._inbox:
                 for effect in self._session.handle(self._inbox.popleft(), self._loop.time()):
                     self._perform(effect)
+        except Exception as error:  # noqa: BLE001 - from a reader or a timer the loop would only log it, into a raw terminal
+            if not self.left.done():
+                self.left.set_exception(error)
         finally:
             self._busy = False
         self._set_timer()

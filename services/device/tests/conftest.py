@@ -351,7 +351,7 @@ class FakeRelay:
 class Person:
     """At a pseudo-terminal, in front of ``bothy``."""
 
-    def __init__(self, *arguments, home, columns=80, rows=24, environment=None):
+    def __init__(self, *arguments, home, columns=80, rows=24, environment=None, program=BOTHY):
         self.screen = bytearray()
         self.master, self.slave = pty.openpty()
         self.resize(columns, rows, tell=False)
@@ -361,7 +361,7 @@ class Person:
         os.set_blocking(self.master, False)
         self.look()
         self.process = subprocess.Popen(
-            [BOTHY, *arguments],
+            [program, *arguments],
             stdin=self.slave,
             stdout=self.slave,
             stderr=self.slave,
@@ -381,10 +381,13 @@ class Person:
         self._changed.set()
 
     async def until(self, text, *, start=0):
-        async with asyncio.timeout(PATIENCE):
-            while text not in self.screen[start:]:
-                self._changed.clear()
-                await self._changed.wait()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while text not in self.screen[start:]:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            pytest.fail(f"{text!r} did not come; on the screen: {bytes(self.screen[-2000:])!r}")
 
     async def type(self, data):
         view = memoryview(data)
@@ -397,6 +400,11 @@ class Person:
 
     def resize(self, columns, rows, *, tell=True):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def child(self):
+        """The process that the person's shell started."""
+        (number,) = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return int(number)
 
     def raw(self):
         return not termios.tcgetattr(self.slave)[3] & termios.ICANON

@@ -126,6 +126,15 @@ def test_the_terminal_begins_when_the_channel_is_open():
     assert world.deliver() == [Show(b"$ ")]
 
 
+def test_an_empty_repaint_clears_nothing_that_was_said():
+    world = World(greeting="pinned")
+    world.pair()
+    world.host.repaint(b"")
+    assert world.deliver() == []
+    world.host.repaint(b"$ ")
+    assert world.deliver() == [Show(b"$ ")]
+
+
 def test_patience_is_told_once():
     world = World()
     assert world.session.deadline() == 102.0

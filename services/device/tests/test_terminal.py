@@ -4,7 +4,9 @@ import asyncio
 import hashlib
 import os
 import signal
+import sys
 import termios
+from pathlib import Path
 
 import pytest
 
@@ -246,6 +248,30 @@ async def test_suspended_and_continued(relay, sit):
     await person.type(b"on")
     await relay.host.until(lambda: bytes(relay.host.typed) == b"\ron")
     assert person.raw()
+
+
+@pytest.mark.parametrize("by_escape", [True, False])
+async def test_suspended_in_a_shell_and_continued(relay, sit, by_escape):
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    options = {"program": "bash", "environment": {"PATH": path, "PS1": "ready> "}}
+    person = sit("--norc", "--noprofile", "-i", **options)
+    await person.until(b"ready> ")
+    await person.type(b"before=$(stty -g); bothy open lab-1; echo status=$?\r")
+    await opened(relay, person)
+    if by_escape:
+        await person.type(b"\r~\x1a")
+    else:
+        os.kill(person.child(), signal.SIGTSTP)
+    await person.until(b"Stopped")
+    await person.type(b'[ "$(stty -g)" = "$before" ] && echo the same; fg\r')
+    await person.until(b"\rthe same\r\n")
+    await person.until_raw()
+    await person.type(b"on")
+    await relay.host.until(lambda: bytes(relay.host.typed).endswith(b"on"))
+    await relay.host.exit(4)
+    await person.until(b"ready> ", start=person.screen.index(b"\rthe same"))
+    await person.type(b"exit\r")
+    await person.ended()
 
 
 async def test_stopped_from_outside_and_continued_is_raw_again(relay, sit):
