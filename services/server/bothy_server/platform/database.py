@@ -102,15 +102,15 @@ class Database:
             keepalives_idle=idle_s,
             keepalives_interval=idle_s,
             keepalives_count=2,
-            tcp_user_timeout=math.ceil(settings.tcp_timeout * 1000),
+            tcp_user_timeout=_milliseconds(settings.tcp_timeout),
             options=" ".join(
                 f"-c {name}={value}"
                 for name, value in (
-                    ("statement_timeout", math.ceil(settings.statement_timeout * 1000)),
-                    ("lock_timeout", math.ceil(settings.lock_timeout * 1000)),
+                    ("statement_timeout", _milliseconds(settings.statement_timeout)),
+                    ("lock_timeout", _milliseconds(settings.lock_timeout)),
                     (
                         "idle_in_transaction_session_timeout",
-                        math.ceil(settings.idle_in_transaction_timeout * 1000),
+                        _milliseconds(settings.idle_in_transaction_timeout),
                     ),
                     # bothy_append reads behind its lock; a snapshot of the whole transaction would be older.
                     ("default_transaction_isolation", "read\\ committed"),
@@ -152,6 +152,10 @@ def _sever(connection: psycopg.AsyncConnection[Any]) -> None:
         return
     with socket.socket(fileno=os.dup(connection.fileno())) as link, suppress(OSError):  # the peer was faster
         link.shutdown(socket.SHUT_RDWR)
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1000))  # 0 would mean no limit
 
 
 def _describe(error: Exception) -> str:

@@ -96,7 +96,7 @@ def _quantity(value: Any, units: Mapping[str, float], how: str) -> Any:
     match = _QUANTITY.fullmatch(value.strip())
     if match is None or match[2] not in units:
         raise ValueError(how)
-    return float(match[1]) * units[match[2]]
+    return round(float(match[1]) * units[match[2]], 6)
 
 
 def _in_largest_unit(value: float, units: Mapping[str, float]) -> str:

@@ -231,7 +231,7 @@ async def test_a_lock_that_does_not_come_free_is_unavailable(database_url, trans
 
 async def blocked(watcher: psycopg.AsyncConnection) -> None:
     """Until another connection waits for an advisory lock."""
-    while True:
-        cursor = await watcher.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
-        if await cursor.fetchone() == (1,):
-            return
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    async with asyncio.timeout(20):
+        while await (await watcher.execute(waiting)).fetchone() == (0,):
+            pass
