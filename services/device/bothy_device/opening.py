@@ -8,15 +8,17 @@ from uuid import UUID
 
 from bothy_device import texts
 from bothy_device.choice import choose_login, find_host, find_session
+from bothy_device.events import Leave, Resized
 from bothy_device.failure import Failure
 from bothy_device.known_hosts import KnownHosts, Pin
 from bothy_device.rest import Opened, Rest
 from bothy_device.screen import complain
-from bothy_device.session import Leave, Limits, Resized, Session
+from bothy_device.session import Session
 from bothy_device.settings import Settings
 from bothy_device.state import Login
 from bothy_device.stream import StreamClosedError, dial
 from bothy_device.terminal import run
+from bothy_device.waiting import Limits
 from bothy_wire.channel import device_end, flow
 from bothy_wire.limits import TERM_BYTES
 from bothy_wire.signing import fingerprint

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from bothy_device.events import Event, Quit, Resized, Typed, Written
 from bothy_device.printer import Printer
-from bothy_device.session import Event, Quit, Resized, Typed, Written
 
 STDIN, STDOUT = 0, 1
 READ_BYTES = 64 * 1024

@@ -8,12 +8,30 @@ channel (:class:`~bothy_wire.channel.device_end.DeviceEnd`) is inside; the socke
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import assert_never
 from uuid import UUID
 
 from bothy_device import texts
 from bothy_device.escapes import Command, EscapeParser
+from bothy_device.events import (
+    Begin,
+    Bell,
+    Closed,
+    Effect,
+    Event,
+    Leave,
+    Quit,
+    Received,
+    Resized,
+    Say,
+    Send,
+    Show,
+    Suspend,
+    Tick,
+    Typed,
+    Written,
+)
+from bothy_device.waiting import WAITING_AFTER, Limits, Waiting
 from bothy_wire.channel.device_end import (
     DeviceEnd,
     DeviceEvent,
@@ -30,144 +48,6 @@ from bothy_wire.close_codes import CloseCode
 from bothy_wire.errors import ChannelError
 from bothy_wire.frames import Frame, SidePaired, SideReady, SideUnpaired
 from bothy_wire.limits import SIZE_MAX, SIZE_MIN
-
-WAITING_AFTER = 2.0
-"""Seconds after which waiting input, or a host that does not answer, is told to the person."""
-PING_AFTER = 1.0
-"""Seconds after which input without an acknowledgement is followed by a PING."""
-STATUS_EVERY = 1.0
-"""Seconds between two status lines that differ in a number only."""
-
-
-# ---- what happened ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """A text frame or a binary message of the relay."""
-
-    item: Frame | bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """The stream connection is gone."""
-
-    code: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """Bytes from the keyboard or the pipe in its place."""
-
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Resized:
-    """The terminal's size; the first one is given at the start."""
-
-    columns: int
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The terminal took that many of the bytes of :class:`Show`."""
-
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Quit:
-    """This program must go: a signal, or the terminal or the pipe behind it is gone."""
-
-    status: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """The deadline has come."""
-
-
-Event = Received | Closed | Typed | Resized | Written | Quit | Tick
-
-
-# ---- what to do ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """To the relay, in order."""
-
-    item: Frame | bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Begin:
-    """The terminal is reached: from now on keys belong to the remote side."""
-
-
-@dataclass(frozen=True, slots=True)
-class Show:
-    """Remote output for the terminal, answered by :class:`Written`."""
-
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Say:
-    """Lines for the person."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """The status line; ``None`` takes it away."""
-
-    text: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Bell:
-    """Keys were dropped."""
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """Read the keyboard, or leave the rest where it is."""
-
-    on: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Suspend:
-    """Stop this program, as ^Z would."""
-
-
-@dataclass(frozen=True, slots=True)
-class Leave:
-    """The end. ``close`` is the code for the relay; ``message`` is for the person; ``reason`` the close_reason of 4100."""
-
-    status: int
-    message: str | None = None
-    close: int = CloseCode.NORMAL
-    reason: str | None = None
-
-
-Effect = Send | Begin | Show | Say | Status | Bell | Read | Suspend | Leave
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """See ``settings.py``: ``device.paste_bytes``, ``device.input_buffer_bytes``, ``channel.fail_grace``."""
-
-    paste_bytes: int
-    input_buffer_bytes: int
-    fail_grace: float
 
 
 class Session:
@@ -192,7 +72,8 @@ class Session:
         self._end = end
         self._id = session_id
         self._host = texts.clean(host_name)
-        self._limits = limits
+        self._fail_grace = limits.fail_grace
+        self._input_buffer_bytes = limits.input_buffer_bytes
         self._greeting = greeting
         self._piped = escape is None
         self._escape = (escape or b"").decode()
@@ -202,15 +83,10 @@ class Session:
         self._paired = False
         self._failed_at: float | None = None
         self._interrupted = False
-        self._reading = True
         self._unwritten: deque[tuple[int, bool]] = deque()
         """Lengths of what is with the terminal, and whether they count as output."""
-        self._waiting_since: float | None = None
-        self._ping_at: float | None = None
+        self._waiting = Waiting(limits, piped=self._piped, escape=self._escape, now=now)
         self._patience_at: float | None = now + WAITING_AFTER
-        self._status: tuple[str, str] | None = None
-        self._status_next = now
-        self._status_at: float | None = None
         self._exit: Leave | None = None
         """How it ends once the terminal took what is still with it."""
         self._leave: Leave | None = None
@@ -225,7 +101,7 @@ class Session:
         if self._exit and not self._unwritten:
             self._leave = self._leave or self._exit
         if self._leave is None:
-            self._watch_input(now)
+            self._watch(now)
         self._effects += [Send(message) for message in self._end.take_outgoing()]
         if self._leave:
             self._effects.append(self._leave)
@@ -233,9 +109,9 @@ class Session:
 
     def deadline(self) -> float | None:
         """When :class:`Tick` is due."""
-        times = [self._end.deadline(), self._ping_at, self._status_at, self._patience_at]
+        times = [self._end.deadline(), self._waiting.deadline(), self._patience_at]
         if self._failed_at is not None:
-            times.append(self._failed_at + self._limits.fail_grace)
+            times.append(self._failed_at + self._fail_grace)
         return min((each for each in times if each is not None), default=None)
 
     # ---- events ---------------------------------------------------------------------------------------------------
@@ -371,7 +247,7 @@ class Session:
 
     def _type(self, keys: bytes) -> None:
         if not self._end.open and not self._piped:
-            room = max(0, self._limits.input_buffer_bytes - self._end.pending_input)
+            room = max(0, self._input_buffer_bytes - self._end.pending_input)
             if room < len(keys):
                 self._effects.append(Bell())
             keys = keys[:room]
@@ -387,66 +263,18 @@ class Session:
         handshake = self._end.deadline()
         if handshake is not None and now >= handshake:
             return self._fail(CloseCode.CHANNEL_FAILED)
-        if self._failed_at is not None and now >= self._failed_at + self._limits.fail_grace:
+        if self._failed_at is not None and now >= self._failed_at + self._fail_grace:
             return self._fail(CloseCode.CHANNEL_FAILED)
         if self._patience_at is not None and now >= self._patience_at:
             self._patience_at = None
             self._effects.append(Say(f"waiting for {self._host}; Ctrl-C gives up"))
-        if self._ping_at is not None and now >= self._ping_at:
-            self._ping_at = None
+        if self._waiting.ping_due(now):
             self._end.ping(now)
         return None
 
-    # ---- input that waits, and the status line ----------------------------------------------------------------------
-
-    def _watch_input(self, now: float) -> None:
-        pending = self._end.pending_input
-        if not pending or not self._end.open:
-            self._waiting_since = self._ping_at = None
-        elif self._waiting_since is None:
-            self._waiting_since = now
-            self._ping_at = now + PING_AFTER
-        self._gate_keyboard(pending)
-        self._update_status(self._status_line(pending, now), now)
-
-    def _update_status(self, status: tuple[str, str] | None, now: float) -> None:
-        """A new kind of status is shown at once, new numbers now and then."""
-        kind_stays = status and self._status and status[0] == self._status[0]
-        if status == self._status:
-            waits = status is None and self._waiting_since is not None and not self._piped
-            self._status_at = self._waiting_since + WAITING_AFTER if waits and self._waiting_since is not None else None
-        elif kind_stays and now < self._status_next:
-            self._status_at = self._status_next
-        else:
-            self._status, self._status_next, self._status_at = status, now + STATUS_EVERY, None
-            self._effects.append(Status(status[1] if status else None))
-
-    def _gate_keyboard(self, pending: int) -> None:
-        """A person's keys are always read, so that escapes work, except behind a paste that is too large."""
-        limit = self._limits.paste_bytes if self._end.open else self._limits.input_buffer_bytes
-        if not self._end.open and not self._piped:
-            reading = True
-        elif self._reading:
-            reading = pending < limit
-        else:
-            reading = pending <= limit * 0.9
-        if reading is not self._reading:
-            self._reading = reading
-            self._effects.append(Read(reading))
-
-    def _status_line(self, pending: int, now: float) -> tuple[str, str] | None:
-        """Its kind and its words."""
-        if self._interrupted:
-            typed = f", {pending} bytes typed are kept" if pending else ""
-            return "interrupted", f"the host's connection is interrupted; waiting{typed}{self._hint('.', ' leaves')}"
-        if self._piped or self._waiting_since is None or now < self._waiting_since + WAITING_AFTER:
-            return None
-        if not self._reading:
-            return "full", f"{pending} bytes waiting; keys are read again when a tenth is through"
-        return "waiting", f"{pending} bytes waiting{self._hint('D', ' drops them')}"
-
-    def _hint(self, key: str, meaning: str) -> str:
-        return f", {self._escape}{key}{meaning}" if self._escape else ""
+    def _watch(self, now: float) -> None:
+        pending, connected = self._end.pending_input, self._end.open
+        self._effects += self._waiting.watch(pending, connected=connected, interrupted=self._interrupted, now=now)
 
     def _help(self) -> str:
         trip = self._end.round_trip

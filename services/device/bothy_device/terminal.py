@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import assert_never
 
-from bothy_device.screen import Screen
-from bothy_device.session import (
+from bothy_device.events import (
     Begin,
     Bell,
     Closed,
@@ -20,12 +19,13 @@ from bothy_device.session import (
     Resized,
     Say,
     Send,
-    Session,
     Show,
     Status,
     Suspend,
     Tick,
 )
+from bothy_device.screen import Screen
+from bothy_device.session import Session
 from bothy_device.settings import Wire
 from bothy_device.stream import CLOSE_TIMEOUT, Stream, StreamClosedError
 from bothy_wire.close_codes import CloseCode

@@ -5,25 +5,25 @@ import uuid
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from bothy_device.session import (
+from bothy_device.events import (
     Begin,
     Bell,
     Closed,
     Leave,
-    Limits,
     Quit,
     Read,
     Received,
     Resized,
     Say,
     Send,
-    Session,
     Show,
     Status,
     Tick,
     Typed,
     Written,
 )
+from bothy_device.session import Session
+from bothy_device.waiting import Limits
 from bothy_wire.channel import flow
 from bothy_wire.channel.device_end import DeviceEnd
 from bothy_wire.channel.host_end import HostEnd, Input, Offered
