@@ -189,6 +189,15 @@ def test_e4b_what_the_statement_answers_a_pair(meeting, outcome, effects):
     assert meeting.tell(Checked(1, outcome, meeting.row)) == effects
 
 
+def test_e3_a_pairing_here_ends_the_expectation(meeting):
+    meeting.write(local_confirm=True)
+    meeting.expect()
+    meeting.pair()
+    meeting.tell(Gone(1))
+    meeting.tell(Gone(2))
+    assert meeting.idle
+
+
 def test_h1_the_pairing_node_bounds_the_start(meeting):
     meeting.pair()
     assert meeting.deadline == 30

@@ -261,4 +261,4 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 TestAnyOrder = AnyOrder.TestCase
-TestAnyOrder.settings = settings(max_examples=200, stateful_step_count=60, deadline=None, derandomize=True)
+TestAnyOrder.settings = settings(max_examples=100, stateful_step_count=50, deadline=None, derandomize=True)

@@ -1,6 +1,7 @@
 import pytest
 
 from bothy_server.terminal.domain.rendezvous import (
+    Arrived,
     Checked,
     Close,
     Count,
@@ -222,6 +223,14 @@ def test_e4b_a_host_alone_on_an_active_row_writes_detached_with_what_it_read(mee
     meeting.running().host()
     assert meeting.wait(20) == [WriteDetached(5)]
     assert meeting.deadline is None
+
+
+def test_e4b_what_a_host_read_at_its_own_identify_is_its_fence_even_when_more_is_known(meeting):
+    read = meeting.running().row
+    meeting.tell(Arrived(2, "host"))
+    meeting.tell(RowChanged(meeting.write(paired_seq=6)))
+    meeting.tell(RowRead(2, read))
+    assert meeting.wait(20) == [WriteDetached(5)]
 
 
 def test_e4b_a_host_whose_device_was_replaced_writes_detached_with_its_own_pairing(meeting):
