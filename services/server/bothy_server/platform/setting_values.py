@@ -6,6 +6,7 @@ and raises ``ValueError`` with a message that shows how to write it. ``format_``
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +15,9 @@ from typing import Any
 _SECONDS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "s": 1.0, "ms": 0.001}
 _BYTES = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}
 _PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
-_RATE = re.compile(r"(\d+)\s*(?:per|/)\s*([a-z]+)")
-_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]\s]+)):(\d{1,5})")
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", re.ASCII)
+_RATE = re.compile(r"(\d+)\s*(?:per|/)\s*([a-z]+)", re.ASCII)
+_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]\s]+)):(\d{1,5})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,11 @@ def _quantity(value: Any, units: Mapping[str, float], how: str) -> Any:
 
 
 def _in_largest_unit(value: float, units: Mapping[str, float]) -> str:
+    if value == 0:
+        return "0"
     for unit, worth in units.items():
-        count = round(value / worth, 6)
-        if count and count == int(count):
-            return f"{int(count)} {unit}"
-    return f"{value:g} {list(units)[-1]}" if value else "0"
+        count = round(value / worth)
+        if count and math.isclose(count * worth, value, rel_tol=1e-12):
+            return f"{count} {unit}"
+    smallest, worth = list(units.items())[-1]
+    return f"{value / worth:g} {smallest}"

@@ -173,6 +173,8 @@ class Secrets(Group):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        if not self.signing_key_dir.is_absolute():
+            raise ValueError("signing_key_dir must be an absolute path")
         if self.reload_interval >= self.key_publish_lead:
             raise ValueError("reload_interval must be shorter than key_publish_lead")
         return self

@@ -1,0 +1,80 @@
+"""What fits together and what does not. A limit that silently differed from what was asked for would mislead."""
+
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from bothy_server.platform.settings import Settings
+
+REQUIRED = {"database": {"url": "postgresql://bothy:hush@db/bothy"}, "secrets": {"signing_key_dir": "/keys"}}
+
+
+def settings(**groups) -> Settings:
+    return Settings.model_validate(REQUIRED | groups)
+
+
+def test_the_defaults_are_those_of_the_design():
+    made = settings()
+    assert (made.cluster.mode, made.hosts.pairing) == ("single", "confirm")
+    assert (made.terminal.open_timeout, made.terminal.detach_grace, made.terminal.max_duration) == (20, 43200, 86400)
+    assert (made.wire.max_frame_bytes, made.relay.socket_buffer_bytes) == (65536 + 256, None)
+    assert made.secrets.signing_key_dir == Path("/keys")
+    assert made.database.listen == made.database.url
+
+
+@pytest.mark.parametrize(
+    ("group", "values", "message"),
+    [
+        ("terminal", {"detach_grace": "25 h"}, "detach_grace must not exceed max_duration"),
+        ("terminal", {"idle_timeout": "25 h"}, "idle_timeout must not exceed max_duration"),
+        ("terminal", {"max_duration": "1 h"}, "must not exceed max_duration"),
+        ("terminal", {"redial_after": "10 s"}, "redial_after must be shorter"),
+        ("terminal", {"presence_flush_interval": "10 s"}, "presence_flush_interval must be shorter"),
+        ("server", {"drain_notice": "10 min"}, "drain_notice must be shorter"),
+        ("server", {"internal_listen": "127.0.0.1:8080"}, "must differ"),
+        ("database", {"url": "x", "listen_echo_timeout": "16 s"}, "listen_echo_timeout must not exceed"),
+        ("database", {"url": "x", "statement_timeout": "6 s"}, "statement_timeout must not exceed transaction_timeout"),
+        ("database", {"url": "x", "lock_timeout": "6 s"}, "lock_timeout must not exceed transaction_timeout"),
+        ("database", {"url": "x", "idle_in_transaction_timeout": "6 s"}, "less than or equal to 5"),
+        ("database", {"url": ""}, "at least 1"),
+        ("event_log", {"poll_interval": "7 d"}, "poll_interval must be shorter"),
+        ("secrets", {"signing_key_dir": "/k", "reload_interval": "1 h"}, "reload_interval must be shorter"),
+        ("secrets", {"signing_key_dir": "keys"}, "absolute path"),
+        ("wire", {"max_frame_bytes": "64 KiB", "max_unidentified_frame_bytes": "65 KiB"}, "must not exceed"),
+        ("wire", {"max_frame_bytes": "63 KiB"}, "greater than or equal to 65536"),
+        ("relay", {"buffer_low_bytes": "256 KiB"}, "buffer_low_bytes must be below"),
+        ("cluster", {"mode": "many"}, "'single' or 'multi'"),
+        ("cluster", {"clock_warn": 0}, "greater than 0"),
+        ("cluster", {"clock_warn": float("inf")}, "finite"),
+        ("terminal", {"max_sessions_per_host": 0}, "greater than 0"),
+    ],
+)
+def test_what_does_not_fit_is_refused(group, values, message):
+    with pytest.raises(ValidationError, match=message):
+        settings(**{group: values})
+
+
+def test_origins_are_kept_in_canonical_form():
+    made = settings(server={"public_origins": "https://Relay.example.com:443/, http://localhost:8080"})
+    assert made.server.public_origins == ("https://relay.example.com", "http://localhost:8080")
+
+
+def test_proxies_are_networks():
+    made = settings(server={"trusted_proxies": "10.0.0.0/8, ::1"})
+    assert made.server.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("::1"))
+
+
+def test_a_secret_is_not_shown():
+    assert "hush" not in repr(settings())
+
+
+def test_nothing_can_be_changed_later():
+    with pytest.raises(ValidationError, match="frozen"):
+        settings().terminal.open_timeout = 5
+
+
+def test_an_own_address_for_listening():
+    made = settings(database={"url": "a", "listen_url": "b"})
+    assert made.database.listen.get_secret_value() == "b"
