@@ -16,6 +16,8 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -145,8 +147,8 @@ class Database:
             self._write(state=SessionState.CLOSED, close_reason="open_failed", close_detail=detail)
         self.world.tail()
 
-    def _write(self, **changes: object) -> None:
-        self.row = replace(self.row, **changes)  # type: ignore[arg-type]  # names of Row's fields
+    def _write(self, **changes: Any) -> None:
+        self.row = replace(self.row, **changes)
 
 
 class Socket:
@@ -208,7 +210,16 @@ class Node:
             self.fresh()
         due = deadline(self.state, LIMITS)
         if due is not None:
-            self.world.at(max(due, self.world.now), self._alive(self.tick))
+            self.world.at(max(due, self.world.now), self.alive(self.tick))
+
+    def hear(self, delay: float, event: Event) -> None:
+        """A signal to this process: it reaches nobody when the process is gone by then."""
+        self.world.later(delay, self.alive(partial(self.feed, event)))
+
+    def follow(self, row: Row) -> None:
+        """The tail: a session that nothing is registered of is no business of this node."""
+        if self.state.row is not None:
+            self.feed(RowChanged(row))
 
     def tick(self) -> None:
         due = deadline(self.state, LIMITS)
@@ -257,21 +268,22 @@ class Node:
         for socket in self.sockets.values():
             if socket.up:
                 socket.up = False
-                self.world.later(0.003, lambda socket=socket: socket.client.closed(socket, CloseCode.ABNORMAL))  # type: ignore[misc]
+                self.world.later(0.003, partial(socket.client.closed, socket, CloseCode.ABNORMAL))
         self.sockets.clear()
 
     def drain(self) -> None:
         self.draining = True
         self.feed(Drain())
-        self.world.later(self.world.pick(0.5, 3, 30), self._alive(self.leave))
+        self.world.later(self.world.pick(0.5, 3, 30), self.alive(self.leave))
 
     def leave(self) -> None:
         """Both sides of a pair in one batch; then the process is gone and a new one comes."""
         for socket in list(self.sockets.values()):
             self.perform(Close(socket.conn, CloseCode.RESTART, ""))
-        self.world.later(1, self._alive(self.crash))
+        self.world.later(1, self.alive(self.crash))
 
-    def _alive(self, call: Callable[[], None]) -> Callable[[], None]:
+    def alive(self, call: Callable[[], None]) -> Callable[[], None]:
+        """What happens in this life of the node, or not at all."""
         life = self.life
         return lambda: call() if self.life == life else None
 
@@ -284,14 +296,15 @@ class Node:
         world = self.world
         match effect:
             case ReadRow(conn):
-                world.later(world.pick(0, 0.002, 0.05), self._alive(lambda: self._read(conn)))
+                world.later(world.pick(0, 0.002, 0.05), self.alive(lambda: self._read(conn)))
             case Accept(conn):
                 socket = self.sockets[conn]
-                socket.tell(lambda: socket.client.accepted(socket))
+                socket.tell(partial(socket.client.accepted, socket))
             case Close(conn, code):
                 world.seen[f"close {code}"] += 1
-                if (socket := self.sockets.get(conn)) is not None:
-                    socket.tell(lambda: socket.client.closed(socket, code))
+                if conn in self.sockets:
+                    socket = self.sockets[conn]
+                    socket.tell(partial(socket.client.closed, socket, code))
             case Check():
                 answered = self._answers()
                 world.later(world.pick(0, 0.002, 0.06, world.slow(1.5)), lambda: self._check(effect, answered))
@@ -299,10 +312,10 @@ class Node:
                 world.seen["pairings"] += 1
                 for conn in (device, host):
                     socket = self.sockets[conn]
-                    socket.tell(lambda socket=socket: socket.client.paired(socket, (self.tag, pairing)))
+                    socket.tell(partial(socket.client.paired, socket, (self.tag, pairing)))
             case Part(_, stays, _):
                 socket = self.sockets[stays]
-                socket.tell(lambda: socket.client.unpaired(socket))
+                socket.tell(partial(socket.client.unpaired, socket))
             case WriteDetached(paired_seq):
                 failed = self._answers()
                 world.later(world.pick(0.001, 0.03, world.slow(0.3)), lambda: self._detach(paired_seq, failed))
@@ -314,21 +327,19 @@ class Node:
             case TellPaired():
                 for node in world.nodes:
                     if node is not self:
-                        world.later(world.pick(0.003, 0.2), node._alive(lambda node=node: node.feed(PairedElsewhere())))  # type: ignore[misc]
+                        node.hear(world.pick(0.003, 0.2), PairedElsewhere())
             case Count(side):
                 world.seen[f"unpaired {side}"] += 1
 
     def _read(self, conn: int) -> None:
-        database, known = self.world.database, self.state.row
-        if database.up:
-            row = database.row
-            answer = RowRead(conn, row)
-        elif self.sockets[conn].client.kind == "host" and self._knows_better() if conn in self.sockets else False:
-            assert known is not None
-            answer = RowRead(conn, known)
+        socket = self.sockets.get(conn)
+        if self.world.database.up:
+            answer = RowRead(conn, self.world.database.row)
+        elif socket is not None and socket.client.kind == "host" and self._knows_better():
+            answer = RowRead(conn, self.state.row)
         else:
             answer = RowRead(conn, None, failed=True)
-        self.world.later(self.world.pick(0, 0.001, 0.03, self.world.slow(0.4)), self._alive(lambda: self.feed(answer)))
+        self.world.later(self.world.pick(0, 0.001, 0.03, self.world.slow(0.4)), self.alive(lambda: self.feed(answer)))
 
     def _knows_better(self) -> bool:
         """N1a: a device that was let in with the database present still waits here."""
@@ -535,7 +546,7 @@ class World:
             lost = self.random.random() < 0.1 and not self.calm
             for _ in range(0 if lost else 1 + (self.random.random() < 0.1)):
                 delay = self.pick(0.001, 0.02, 0.2, self.slow(2.5))
-                self.later(delay, node._alive(lambda node=node: self._expected(node)))  # type: ignore[misc]
+                self.later(delay, node.alive(partial(self._expected, node)))
         if self.database.row.state is SessionState.OPENING:
             self.later(self.pick(0.005, 0.04, 0.4), self.host.open)
 
@@ -553,7 +564,7 @@ class World:
         row = self.database.row
         for node in self.nodes:
             delay = self.pick(0.002, 0.03, self.slow(0.9))
-            self.later(delay, node._alive(lambda node=node: node.feed(RowChanged(row)) if node.state.row else None))  # type: ignore[misc]
+            self.later(delay, node.alive(partial(node.follow, row)))
 
     def run_program(self) -> None:
         """The host reports ``started`` soon after the first bytes."""
@@ -581,7 +592,7 @@ class World:
 
     def _tell_nodes(self, event: Event) -> None:
         for node in self.nodes:
-            self.later(self.pick(0.01, 0.3), node._alive(lambda node=node: node.feed(event)))  # type: ignore[misc]
+            node.hear(self.pick(0.01, 0.3), event)
 
     # ---- faults
 
@@ -633,7 +644,8 @@ class World:
                     raise PromiseError("an honest side gets 4105")
                 case Join(pairing, device, host):
                     here = [side.conn for side in after.accepted if side.ready]
-                    if here != [device, host] or after.phase.pairing != pairing:  # type: ignore[union-attr]
+                    paired = isinstance(after.phase, Paired) and after.phase.pairing == pairing
+                    if here != [device, host] or not paired:
                         raise PromiseError("a pair without two ready sides")
                 case EndRow("open_timeout" | "start_timeout") | Redial() if before.draining:
                     raise PromiseError("a draining node acts for the session")
