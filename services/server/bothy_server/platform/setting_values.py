@@ -6,13 +6,13 @@ and raises ``ValueError`` with a message that shows how to write it. ``format_``
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_SECONDS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "s": 1.0, "ms": 0.001}
+_SECOND = 1_000_000
+_MICROSECONDS = {"d": 86_400 * _SECOND, "h": 3600 * _SECOND, "min": 60 * _SECOND, "s": _SECOND, "ms": 1000}
 _BYTES = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}
 _PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", re.ASCII)
@@ -41,14 +41,14 @@ class Address:
 
 def parse_duration(value: Any) -> Any:
     """Seconds from ``"20s"``, ``"10 min"``, ``"250ms"``, ``"7 d"``, ``"12 h"`` or a plain number of seconds."""
-    return _quantity(
-        value, _SECONDS | {"": 1.0}, 'a duration is written like "20 s", "250 ms", "10 min", "12 h", "7 d"'
-    )
+    how = 'a duration is written like "20 s", "250 ms", "10 min", "12 h", "7 d"'
+    return _amount(value, _MICROSECONDS | {"": _SECOND}, how) / _SECOND if isinstance(value, str) else value
 
 
 def parse_size(value: Any) -> Any:
     """Bytes from ``"64 KiB"``, ``"8 MiB"``, ``"1 GiB"``, ``"512 B"`` or a plain number of bytes."""
-    return _quantity(value, _BYTES | {"": 1}, 'a size is written like "64 KiB", "8 MiB" or as a number of bytes')
+    how = 'a size is written like "64 KiB", "8 MiB" or as a number of bytes'
+    return _amount(value, _BYTES | {"": 1}, how) if isinstance(value, str) else value
 
 
 def parse_rate(value: Any) -> Any:
@@ -78,7 +78,7 @@ def parse_list(value: Any) -> Any:
 
 def format_duration(seconds: float) -> str:
     """In the largest unit that needs no fraction: ``43200.0`` is ``12 h``."""
-    return _in_largest_unit(seconds, _SECONDS)
+    return _in_largest_unit(round(seconds * _SECOND), _MICROSECONDS)
 
 
 def format_size(size: int) -> str:
@@ -91,21 +91,18 @@ def format_rate(rate: Rate) -> str:
     return f"{rate.count} per {next(name for name, period in _PERIODS.items() if period == rate.period_s)}"
 
 
-def _quantity(value: Any, units: Mapping[str, float], how: str) -> Any:
-    if not isinstance(value, str):
-        return value
-    match = _QUANTITY.fullmatch(value.strip())
+def _amount(text: str, units: Mapping[str, int], how: str) -> float:
+    match = _QUANTITY.fullmatch(text.strip())
     if match is None or match[2] not in units:
         raise ValueError(how)
-    return round(float(match[1]) * units[match[2]], 6)
+    return float(match[1]) * units[match[2]]
 
 
-def _in_largest_unit(value: float, units: Mapping[str, float]) -> str:
-    if value == 0:
+def _in_largest_unit(amount: int, units: Mapping[str, int]) -> str:
+    if amount == 0:
         return "0"
     for unit, worth in units.items():
-        count = round(value / worth)
-        if count and math.isclose(count * worth, value, rel_tol=1e-12):
-            return f"{count} {unit}"
+        if amount % worth == 0:
+            return f"{amount // worth} {unit}"
     smallest, worth = list(units.items())[-1]
-    return f"{value / worth:g} {smallest}"
+    return f"{amount / worth:g} {smallest}"
