@@ -59,6 +59,7 @@ def edge(nodes: Sequence[Node], mode: Mode = "hash", *, log: Path | None = None)
     """
     account = unprivileged()
     with scratch("bothy-edge") as folder, socket.create_server(("127.0.0.1", 0), backlog=511) as listener:
+        listener.setblocking(False)  # nginx leaves an inherited socket as it is, and a worker would wait in accept
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         binary = _binary()
         if account is not None and not reachable(binary):

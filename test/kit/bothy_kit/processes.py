@@ -9,6 +9,7 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -58,9 +59,10 @@ def start(
     output: IO[bytes] | int | None = None,
     pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start ``command`` as a direct child in a process group of its own, so that Ctrl-C reaches us alone.
+    """Start ``command`` as a direct child in a session of its own, so that Ctrl-C reaches us alone.
 
-    ``output`` takes both standard output and standard error. The child gets ``death_signal`` when we end.
+    ``output`` takes both standard output and standard error. The child gets ``death_signal`` when we end. A terminal
+    as ``stdin`` becomes its controlling terminal.
     """
     uid, gid = (account.uid, account.gid) if account else (-1, -1)
     tether = [sys.executable, "-I", "-S", str(_TETHER), str(os.getpid()), str(int(death_signal)), str(uid), str(gid)]
@@ -71,7 +73,7 @@ def start(
         stdin=stdin,
         stdout=output,
         stderr=None if output is None else subprocess.STDOUT,
-        process_group=0,
+        start_new_session=True,
         pass_fds=pass_fds,
     )
 
@@ -85,6 +87,15 @@ def stop(process: subprocess.Popen[bytes], by: signal.Signals = signal.SIGTERM, 
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         return process.wait()
+
+
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port on loopback that nobody is given while the block runs, but that a server may listen on by its number."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # bound, never listening: a server may join it
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
 @contextmanager

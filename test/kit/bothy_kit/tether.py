@@ -6,8 +6,10 @@ forgets the death signal when the account changes, hence the order.
 """
 
 import ctypes
+import fcntl
 import os
 import sys
+import termios
 
 PR_SET_PDEATHSIG = 1
 
@@ -23,6 +25,8 @@ def main(parent: int, signal: int, uid: int, gid: int, command: list[str]) -> No
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
     if os.getppid() != parent:  # it died before the signal was set
         raise SystemExit("the parent has gone")
+    if os.isatty(0):
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.execvp(command[0], command)
 
 
