@@ -465,14 +465,15 @@ class Host(Client):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.runs = False
-        self.older: Socket | None = None
+        self.older: list[Socket] = []
 
     def open(self) -> None:
         """``host.session.open`` came."""
         here = self.socket is not None and self.socket.up
         if self.done or (here and not (self.runs and self.socket is not None and self.socket.accepted)):
             return
-        self.older = self.socket if here else None
+        if self.socket is not None and here:
+            self.older.append(self.socket)
         self.dial_with(0)
 
     def dial(self) -> None:
@@ -481,9 +482,10 @@ class Host(Client):
 
     def accepted(self, socket: Socket) -> None:
         super().accepted(socket)
-        if socket is self.socket and self.older is not None:
-            self.older.hang_up()
-            self.older = None
+        if socket is self.socket:
+            for older in self.older:
+                older.hang_up()
+            self.older.clear()
 
     def back(self, code: CloseCode) -> None:
         match retry_of(code, "data"):
@@ -653,16 +655,19 @@ class World:
                     pass
         if before.device is not None and after.device is not None and after.device.seq < before.device.seq:
             raise PromiseError("the device side went back to an older attach")
-        if isinstance(event, Tick) and (due := deadline(after, LIMITS)) is not None and due <= self.now:
-            raise PromiseError("a timer fired and is still due")
+        due = deadline(after, LIMITS)
+        if due is not None and due <= self.now:
+            if isinstance(event, Tick):
+                raise PromiseError("a timer fired and is still due")
+            return  # the next event is the tick
         if isinstance(after.phase, Paired) or after.phase == Checking(after.pairings):
             return
         for side in after.accepted:
-            waited = self.now - side.lone_since > LIMITS.open_timeout
+            waited = self.now - side.lone_since >= LIMITS.open_timeout
             bound = side.kind == "device" or (after.row is not None and after.row.never_met)
             if waited and bound and not side.paired_once:
                 raise PromiseError(f"a lone {side.kind} side outlives its deadline")
-            if side.asked_at is not None and self.now - side.asked_at > LIMITS.stall_timeout:
+            if side.asked_at is not None and self.now - side.asked_at >= LIMITS.stall_timeout:
                 raise PromiseError("an unready side outlives its deadline")
 
     def judge(self) -> str:
