@@ -7,7 +7,6 @@ base64. Times are seconds since the epoch of *cluster time* (``docs/spec/cluster
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Union
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from msgspec import Meta, Struct
 
 from bothy_wire.errors import FrameError
 from bothy_wire.limits import NAME_BYTES
+from bothy_wire.strict_json import StrictDecoder
 
 Key = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Challenge = Annotated[bytes, Meta(min_length=32, max_length=32)]
@@ -280,28 +280,11 @@ class Decoder:
 
     def __init__(self, *types: Any) -> None:
         """``types``: frame classes, or unions of them."""
-        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Union[types])  # noqa: UP007 - built at run time
+        self._decoder = StrictDecoder(Union[types])  # noqa: UP007 - built at run time
 
     def decode(self, text: str | bytes) -> Any:
         """One frame. Raises :class:`FrameError` for everything else; the message never quotes the input."""
-        raw = text.encode() if isinstance(text, str) else text
         try:
-            frame = self._decoder.decode(raw)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            return self._decoder.decode(text.encode() if isinstance(text, str) else text)
+        except ValueError as error:
             raise FrameError("not a frame that is expected here") from error
-        if not all(b'"%s"' % str(each).encode() in raw for each in _ids(msgspec.to_builtins(frame, builtin_types=(UUID,)))):
-            raise FrameError("an id is not in canonical form")
-        return frame
-
-
-def _ids(value: Any) -> Iterator[UUID]:
-    """Every id in a decoded frame. The JSON library reads other spellings of a UUID too, we do not."""
-    match value:
-        case UUID():
-            yield value
-        case dict():
-            for each in value.values():
-                yield from _ids(each)
-        case list():
-            for each in value:
-                yield from _ids(each)

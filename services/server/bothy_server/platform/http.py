@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http
 import math
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import StorageUnavailable
 from bothy_wire.ids import parse_id
+from bothy_wire.strict_json import StrictDecoder
 
 T = TypeVar("T")
 
@@ -45,9 +47,16 @@ async def read_json(request: Request, kind: type[T], max_bytes: int) -> T:
         if len(body) > max_bytes:
             raise Problem(413, "body_too_large", f"The body may have at most {max_bytes} bytes.")
     try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        decoded: T = _decoder(kind).decode(bytes(body))
+        return decoded
+    except ValueError as error:
         raise Problem(400, "body_invalid", str(error)) from error
+
+
+@functools.cache
+def _decoder(kind: type) -> StrictDecoder:
+    """One decoder a kind of body; there are as many as there are operations."""
+    return StrictDecoder(kind)
 
 
 def bearer_token(request: Request) -> str | None:

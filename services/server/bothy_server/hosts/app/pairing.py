@@ -126,7 +126,7 @@ class Pairing:
             await unit.of(HostStore).add_code(
                 new_id(self._clock.now()), host_id, code_hash(code), self._limits.code_ttl
             )
-            unit.audit(_entry("host.pair", "code_issued", host_id, caller))
+            unit.audit(_entry("host.pairing_code", "created", host_id, caller))
             unit.emit(Event("host.updated", host_id=host_id))
         return code, self._limits.code_ttl
 

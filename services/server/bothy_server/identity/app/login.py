@@ -88,7 +88,7 @@ class Login:
             code = format_code(secrets.token_bytes(CODE_BYTES))
             invite_id = new_id(self._clock.now())
             await unit.of(PersonStore).add_invite(invite_id, person_id, code_hash(code), self._limits.invite_ttl)
-            unit.audit(AuditEntry("person.invite", "invited", person_id=person_id))
+            unit.audit(AuditEntry("invite.create", "created", person_id=person_id))
         return person_id, code
 
     async def redeem(self, new: NewDevice) -> Redeemed:
