@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import ssl
 from typing import Any
 from uuid import UUID
@@ -16,6 +15,7 @@ from msgspec import Struct
 
 from bothy_host.state import State
 from bothy_host.tokens import KeysUnavailable
+from bothy_wire.codes import code_hash
 from bothy_wire.signing import Purpose, sign
 
 
@@ -48,7 +48,7 @@ def pair(audience: str, code: str, *, tls: ssl.SSLContext, timeout: float) -> tu
     signing_key, channel_key = Ed25519PrivateKey.generate(), X25519PrivateKey.generate()
     signing_public = signing_key.public_key().public_bytes_raw()
     channel_public = channel_key.public_key().public_bytes_raw()
-    hashed = hashlib.sha256(code.encode()).digest()
+    hashed = code_hash(code)
     signature = sign(signing_key, Purpose.HOST_PAIR, audience, hashed, signing_public, channel_public)
     body = {
         "code": code,

@@ -33,9 +33,9 @@ class Purpose(StrEnum):
     DEVICE_STEP_UP = "device-step-up"
     """challenge, device_id, purpose, host_id, profile, session_user"""
     INVITE_REDEEM = "invite-redeem"
-    """SHA-256 of the invite code, signing key, channel key, device name"""
+    """hash of the invite code (``codes.py``), signing key, channel key, device name"""
     HOST_PAIR = "host-pair"
-    """SHA-256 of the pairing code, signing key, channel key"""
+    """hash of the pairing code (``codes.py``), signing key, channel key"""
     JOIN_VALUE = "join-value"
     """host_id, pairing_seq, counter; signed by the server, the audience is ``server``"""
 

@@ -18,7 +18,7 @@ from bothy_server.identity.app.ports import (
     TokenInvalid,
     Tokens,
 )
-from bothy_server.identity.domain.codes import CODE_BYTES, code_hash, format_code
+from bothy_wire.codes import CODE_BYTES, code_hash, format_code
 from bothy_server.identity.domain.rights import Right
 from bothy_server.identity.domain.tokens import AccessToken, SessionToken, StreamToken
 from bothy_server.kernel.problems import Problem

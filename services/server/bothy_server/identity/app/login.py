@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from bothy_server.identity.app.ports import Challenge, ChallengeStore, PersonStore, Tokens
-from bothy_server.identity.domain.codes import CODE_BYTES, code_hash, format_code
+from bothy_wire.codes import CODE_BYTES, code_hash, format_code
 from bothy_server.identity.domain.tokens import AccessToken
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.ids import new_id

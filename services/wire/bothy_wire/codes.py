@@ -1,27 +1,32 @@
 """Codes that a person carries from one screen to another: invites and pairing codes.
 
-120 random bits in Crockford's base32, in groups of five so that they can be read aloud. Only the SHA-256 of a code is
-stored, so a reader of the database cannot use it.
+120 random bits in Crockford's base32, in groups of five so that they can be read aloud. Both ends sign for, and the server
+stores, the hash of the one normal form; a reader of the database cannot use it.
 """
 
 from __future__ import annotations
 
 import hashlib
 
+CODE_BYTES = 15
+
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _READ_AS = str.maketrans({"I": "1", "L": "1", "O": "0", "-": None, " ": None})
-CODE_BYTES = 15
 
 
 def format_code(random: bytes) -> str:
-    """The code for :data:`CODE_BYTES` random bytes, for example ``7QK3M-...``."""
+    """The code for :data:`CODE_BYTES` random bytes, in groups of five."""
     value = int.from_bytes(random, "big")
     digits = "".join(_ALPHABET[value >> 5 * each & 31] for each in reversed(range(CODE_BYTES * 8 // 5)))
     return "-".join(digits[at : at + 5] for at in range(0, len(digits), 5))
 
 
 def normal_code(typed: str) -> str:
-    """What a person typed, in the one form that is hashed: no case, no dashes, look-alikes resolved."""
+    """What a person typed without case, dashes and look-alikes; a normal form stays as it is.
+
+    >>> normal_code(" 7qk3m-o1lil ")
+    '7QK3M01111'
+    """
     return typed.strip().upper().translate(_READ_AS)
 
 
