@@ -22,8 +22,8 @@ from bothy_server.platform.settings import Settings
 
 PREFIX = "BOTHY_"
 FILE = "BOTHY_CONFIG"
-_OTHERS = ("BOTHY_TEST_", "BOTHY_DEMO_", "BOTHY_NGINX_", "BOTHY_HTTP_")
-"""Names that belong to tests, the demo and the compose files."""
+_OTHERS = ("BOTHY_TEST_", "BOTHY_DEMO_", "BOTHY_NGINX_", "BOTHY_HTTP_", "BOTHY_HOME")
+"""Beginnings of names that belong to tests, the demo, the compose files and the device's program."""
 
 
 class SettingsError(Exception):
