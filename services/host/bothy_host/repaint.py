@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 
 RESET = b"\x1bc"
+_CANCEL = b"\x18"
+"""Stands where something was taken out: shows nothing, and what stood around it cannot grow together to a new sequence."""
 
 _BODY = rb"[^\x07\x18\x1a\x1b]*"
 _SEQUENCE = re.compile(
@@ -67,7 +69,7 @@ def _keep(match: re.Match[bytes]) -> bytes:
         return match.group()
     # Also the other strings go: status and capability requests, wrapped sequences and pictures that report back travel in
     # them, and a screen does without.
-    return b""
+    return _CANCEL
 
 
 def _from_border(tail: bytes) -> bytes:

@@ -14,7 +14,7 @@ from uuid import UUID
 from bothy_host.authorized_devices import AuthorizedDevices
 from bothy_host.gate import Order
 from bothy_host.host import Host
-from bothy_host.session import Ended, Session
+from bothy_host.session import Ended, Reporter, Session
 from bothy_wire.frames import (
     HostSessionClose,
     HostSessionEnded,
@@ -97,13 +97,12 @@ class Sessions:
         await asyncio.gather(*self._tasks)
 
     def _run(self, order: Order) -> None:
-        session = Session(
-            self._host,
-            order,
+        reporter = Reporter(
             started=lambda: self._begun(order.session_id),
             ended=lambda ended: self._over(order.session_id, ended),
             devices_read=self._check_devices,
         )
+        session = Session(self._host, order, reporter)
         self._running[order.session_id] = session
         task = asyncio.create_task(session.run())
         self._tasks.add(task)

@@ -447,6 +447,13 @@ def base_settings() -> str:
 
 
 @pytest.fixture
+async def prepared(server: FakeServer, tmp_path: Path) -> Machine:
+    """A paired host whose service the test starts itself."""
+    tmp_path.chmod(0o700)
+    return Machine(server, tmp_path, SETTINGS)
+
+
+@pytest.fixture
 async def start(server: FakeServer, tmp_path: Path) -> AsyncIterator[Callable]:
     """Start a host with some settings and wait for its report."""
     tmp_path.chmod(0o700)

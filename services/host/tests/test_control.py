@@ -1,0 +1,130 @@
+"""The control connection against a server that misbehaves on request (BR-04, BR-35)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bothy_host import state
+from bothy_wire import frames
+
+
+async def test_identifies_and_reports_what_it_offers(start, server):
+    machine = await start()
+    report = await server.reported()
+    assert list(report.profiles) == ["shell"]
+    assert report.sessions == []
+    assert report.join == str(server.join)
+    assert state.load(machine.folder).join == report.join, "the join value is on the disk before the report"
+
+
+async def test_next_identify_returns_the_confirmed_join_value(start, server):
+    await start()
+    server.controls[-1].transport.abort()
+    await server.changes.until(lambda: len(server.identified) == 2)
+    assert [identify.join for identify in server.identified] == ["100", "101"]
+    assert len({identify.boot_id for identify in server.identified}) == 1
+
+
+async def test_comes_back_after_every_kind_of_loss_and_never_holds_two(start, server):
+    await start()
+    for count, code in enumerate((None, 1012, 1011, 1000, 4009, 4106), start=2):
+        if code is None:
+            server.controls[-1].transport.abort()
+        else:
+            await server.controls[-1].close(code)
+        await server.changes.until(lambda n=count: len(server.all_heard(frames.HostReport)) == n)
+    assert server.most_controls == 1
+
+
+async def test_redials_when_heartbeats_get_no_answer(start, server):
+    server.heartbeat = 0.05
+    server.answer_heartbeats = False
+    await start()
+    await server.changes.until(lambda: len(server.identified) == 2)
+    assert len(server.all_heard(frames.HostHeartbeat)) >= 2
+    server.answer_heartbeats = True
+    await server.changes.until(lambda: len(server.all_heard(frames.HostReport)) >= 2)
+
+
+async def test_pending_waits_connected_until_confirmed(start, server):
+    server.pending = True
+    await start(report=False)
+    await server.hears(frames.HostHeartbeat)
+    assert not server.all_heard(frames.HostReport)
+    await server.confirm()
+    await server.reported()
+    assert len(server.identified) == 1
+
+
+@pytest.mark.parametrize("code", [4101, 4105, 4110, 4111, 4112, 4113])
+async def test_stops_for_good(start, server, code):
+    server.refuse_control = code
+    machine = await start(report=False)
+    assert await asyncio.wait_for(machine.control.run(), 20) == code
+
+
+async def test_unsupported_protocol_stops_for_good(start, server):
+    server.protocol = (2, 3)
+    machine = await start(report=False)
+    assert await asyncio.wait_for(machine.control.run(), 20) == 4113
+
+
+async def test_an_unknown_frame_ends_the_connection_but_not_the_service(start, server):
+    await start()
+    await server.controls[-1].send('{"type":"host.invented"}')
+    await server.changes.until(lambda: server.controls[0].close_code is not None)
+    assert server.controls[0].close_code == 4105
+    # Such a server is asked again later, not soon.
+    await server.changes.until(lambda: len(server.identified) == 2)
+
+
+async def test_session_survives_the_loss_of_the_control_connection(start, server):
+    machine = await start()
+    device, side = await machine.session()
+    await device.open(side)
+    await server.hears(frames.HostSessionStarted, session_id=device.session_id)
+    server.controls[-1].transport.abort()
+    await server.changes.until(lambda: len(server.all_heard(frames.HostReport)) == 2)
+    reported = (await server.reported()).sessions
+    assert [(each.session_id, each.phase, each.attached) for each in reported] == [(device.session_id, "running", True)]
+    await device.type(b"echo li''ve\n")
+    await device.shows(b"live")
+
+
+async def test_started_is_repeated_until_recorded_and_again_behind_a_report(start, server):
+    machine = await start()
+    device, side = await machine.session()
+    await device.open(side)
+    await server.changes.until(lambda: len(server.all_heard(frames.HostSessionStarted)) >= 2)
+    server.controls[-1].transport.abort()
+    await server.changes.until(lambda: len(server.all_heard(frames.HostReport)) == 2)
+    await server.changes.until(lambda: isinstance(_after_last_report(server), frames.HostSessionStarted))
+    await server.say(frames.HostSessionRecorded(session_id=device.session_id, state="active"))
+    await server.changes.until(lambda: not machine.sessions.unrecorded())
+
+
+async def test_new_keys_are_taken(start, server):
+    machine = await start()
+    fresh = type(server.signing).generate_key("Ed25519", auto_kid=True)
+    server.published = [fresh]
+    await server.say(frames.HostKeys(jwks=server.jwks()))
+    server.signing = fresh
+    device, side = await machine.session()
+    await device.open(side)
+    assert server.jwks_reads == 0
+
+
+async def test_server_limits_and_own_limits_the_lower_holds(start, server):
+    server.limits = frames.HostLimits(idle_timeout_s=5, idle_grace_s=600, detach_grace_s=1e9, max_duration_s=7)
+    machine = await start()
+    await server.changes.until(lambda: machine.host.bounds.idle_timeout == 5)
+    bounds, own = machine.host.bounds, machine.settings.host
+    assert (bounds.idle_timeout, bounds.idle_grace, bounds.max_duration) == (5, 60, 7)
+    assert bounds.detach_grace == own.detach_grace
+
+
+def _after_last_report(server) -> object:
+    last = max(index for index, frame in enumerate(server.heard) if isinstance(frame, frames.HostReport))
+    return server.heard[last + 1] if len(server.heard) > last + 1 else None
