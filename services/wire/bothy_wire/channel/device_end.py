@@ -246,10 +246,8 @@ class DeviceEnd:
         Acknowledged after every quarter window, and when all that came is processed.
         """
         self._printed.settle(count)
-        if count and isinstance(self._state, _Channel):
-            quarter = self._state.acknowledged + self._limits.output_window // 4
-            if self._printed.caught_up or self._printed.acknowledgeable >= quarter:
-                self._state.ack_due = True
+        if isinstance(self._state, _Channel):
+            self._acknowledge_when_due(self._state)
 
     def flush(self) -> None:
         """Acknowledge what was processed now."""
@@ -327,6 +325,7 @@ class DeviceEnd:
                 self._printed.admit(len(data))
                 if new := self._printed.arrive(len(data)):
                     yield Output(data[-new:])
+                self._acknowledge_when_due(channel)
             case records.Repaint(data, last) if not channel.exited:
                 channel.repainting = not last
                 yield Repaint(data, last)
@@ -334,6 +333,7 @@ class DeviceEnd:
                 channel.exited = True
                 if self._printed.arrive(1):
                     yield Exited(status)
+                self._acknowledge_when_due(channel)
             case records.Notice(text):
                 yield Notice(text)
             case records.Ack(position):
@@ -344,6 +344,12 @@ class DeviceEnd:
                 yield Pong(self._round_trip)
             case _:
                 raise ChannelError("a record that is not allowed here")
+
+    def _acknowledge_when_due(self, channel: _Channel) -> None:
+        # Repeated output moves this too: it is processed when it arrives.
+        progress = self._printed.acknowledgeable - channel.acknowledged
+        if progress > 0 and (self._printed.caught_up or progress >= self._limits.output_window // 4):
+            channel.ack_due = True
 
     def _due(self, channel: _Channel) -> Iterator[records.Record]:
         if channel.ack_due:

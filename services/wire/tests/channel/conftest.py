@@ -62,6 +62,7 @@ class HostShell:
         data = bytes(self.printed[self._next : self._next + self.end.output_credit])
         self.end.output(data)
         self._next += len(data)
+        # At a position behind the last byte the device has the exit status already.
         if self.end.open and self.exit_status is not None and self._next == len(self.printed):
             self.end.exit(self.exit_status)
             self._next += 1
