@@ -58,6 +58,7 @@ def configure_logging(settings: Log, stream: TextIO = sys.stderr) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.level.upper())
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells of every look at the schema
 
 
 def redact(_logger: WrappedLogger, _method: str, record: EventDict) -> EventDict:

@@ -36,6 +36,7 @@ async def listening(app: ASGIApp, address: Address, max_message_bytes: int, ling
             ws_ping_interval=None,
             lifespan="off",
             log_config=None,
+            log_level="warning",  # below it, uvicorn logs addresses and paths
             access_log=False,
             server_header=False,
             proxy_headers=False,
