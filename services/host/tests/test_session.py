@@ -68,7 +68,7 @@ async def test_br06_paste_with_echo_does_not_lock_up(start, tmp_path):
     await device.shows(b"lines")
     assert b"%d\r\n" % lines in device.output
     await device.type(b"cat\nhel-lo\n")
-    await device.shows(b"\nhel-lo\r\n")
+    await device.shows(b"hel-lo\r\n")
     await device.type(b"\x03")
     await device.shows(b"^C")
     await device.type(b"echo do''ne\n")
