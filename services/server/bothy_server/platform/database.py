@@ -68,9 +68,7 @@ class Database:
     async def dial_listener(self, application: str) -> psycopg.AsyncConnection[Any]:
         """An own connection in autocommit, to the server itself. Raises :class:`StorageUnavailable`."""
         with storage_errors():
-            connection = await self._dial(self._settings.listen.get_secret_value(), application)
-            await connection.set_autocommit(True)
-            return connection
+            return await self._dial(self._settings.listen.get_secret_value(), application, autocommit=True)
 
     async def check_schema(self) -> None:
         """Raises :class:`SchemaError` for a database that is missing, behind or ahead, or :class:`StorageUnavailable`."""
@@ -91,11 +89,12 @@ class Database:
         """Close the idle connections of the pool."""
         await self._engine.dispose()
 
-    async def _dial(self, url: str, application: str) -> psycopg.AsyncConnection[Any]:
+    async def _dial(self, url: str, application: str, *, autocommit: bool = False) -> psycopg.AsyncConnection[Any]:
         settings = self._settings
         idle_s = max(1, math.ceil(settings.tcp_timeout / 3))
         return await psycopg.AsyncConnection.connect(
             url,
+            autocommit=autocommit,
             application_name=application,
             target_session_attrs="read-write",
             connect_timeout=math.ceil(settings.connect_timeout),

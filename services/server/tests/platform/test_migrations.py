@@ -1,14 +1,18 @@
 """Bringing a database up: once, in order, by one process at a time, all or nothing."""
 
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import get_args
 
 import psycopg
 import pytest
 
 from bothy_kit.postgres import Postgres
 from bothy_server.migrations import run
+from bothy_wire.frames import CloseReason, OpenFailure
 
 ALL = ["0001", "0002"]
 
@@ -120,3 +124,26 @@ def test_a_retired_host_gives_its_name_free_and_a_living_one_does_not(furnished)
     furnished.execute("INSERT INTO hosts (id, name) VALUES (gen_random_uuid(), 'lab-1')")
     with pytest.raises(psycopg.errors.UniqueViolation):
         furnished.execute("INSERT INTO hosts (id, name) VALUES (gen_random_uuid(), 'lab-1')")
+
+
+def test_the_tables_are_those_of_the_specification(database_url):
+    page = (Path(__file__).parents[4] / "docs" / "spec" / "data.md").read_text().partition("## Tables")[2]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")][2:]
+    with psycopg.connect(database_url) as connection:
+        tables = connection.execute(
+            "SELECT table_name, string_agg(column_name, ', ' ORDER BY ordinal_position)"
+            " FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version'"
+            " GROUP BY table_name"
+        ).fetchall()
+    assert dict(rows) == dict(tables)
+
+
+@pytest.mark.parametrize("reasons", [("close_reason", CloseReason), ("close_detail", OpenFailure)])
+def test_the_reasons_are_those_of_the_wire(database_url, reasons):
+    column, wire = reasons
+    with psycopg.connect(database_url) as connection:
+        (check,) = connection.execute(
+            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s",
+            [f"terminal_sessions_{column}_check"],
+        ).fetchone()
+    assert set(re.findall(r"'(\w+)'", check)) == set(get_args(wire))

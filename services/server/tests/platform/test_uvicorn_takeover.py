@@ -180,6 +180,8 @@ class Taker:
         assert (await receive())["text"] == "hello"
         self.identified.set()
         await self.go.wait()
+        self.protocol = scope["extensions"][TAKEOVER].__self__
+        assert self.protocol.ping_timer is not None
         self.raw.set_result(scope["extensions"][TAKEOVER](lambda _: Raw()))
 
 
@@ -200,7 +202,8 @@ def test_a_stream_leaves_asgi_and_goes_on_both_ways(on_loop):
             await client.upgraded()
             client.write(HELLO)
             raw = await taker.raw
-            await node.forgotten()  # its pings, its shutdown and its run have let go
+            await node.forgotten()  # no shutdown, no end of the run
+            assert taker.protocol.ping_timer is None
             client.write(b"any bytes")
             await raw.until(b"any bytes")
             raw.transport.write(b"back")
@@ -350,7 +353,10 @@ def test_an_endpoint_that_stays_is_served_as_before(on_loop):
 
 def test_a_refusal_after_accept_finishes_its_closing_handshake(on_loop):
     async def scenario():
+        protocol = asyncio.get_running_loop().create_future()
+
         async def refuse(scope, receive, send):
+            protocol.set_result(scope["extensions"][TAKEOVER].__self__)
             await send({"type": "websocket.accept"})
             await receive()
             await send({"type": "websocket.close", "code": 4101})
@@ -362,6 +368,31 @@ def test_a_refusal_after_accept_finishes_its_closing_handshake(on_loop):
             assert await client.close_code() == 4101
             client.write(HELLO * 1000 + masked(Opcode.CLOSE, b"\x10\x05"))
             assert not await client.reader.read()
+            assert len((await protocol)._offered) <= len(HELLO * 2)  # what nobody wants is not kept
+
+    on_loop(scenario)
+
+
+def test_what_comes_before_accept_is_not_collected(on_loop):
+    async def scenario():
+        accept = asyncio.Event()
+        protocol = asyncio.get_running_loop().create_future()
+
+        async def endpoint(scope, receive, send):
+            protocol.set_result(scope["extensions"][TAKEOVER].__self__)
+            await accept.wait()
+            await send({"type": "websocket.accept"})
+            await receive()
+
+        async with Node(endpoint) as node:
+            client = await node.dial()
+            client.write(UPGRADE % b"" + HELLO * 1_000_000)
+            unread = (await protocol)._unread
+            for _ in range(1000):  # as good as for ever: one turn reads up to 256 KiB
+                await asyncio.sleep(0)
+            assert len(unread) <= 512 * 1024
+            accept.set()
+            await client.upgraded()
 
     on_loop(scenario)
 
