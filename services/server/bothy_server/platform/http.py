@@ -20,7 +20,7 @@ from bothy_server.kernel.unit import StorageUnavailable
 from bothy_wire.ids import parse_id
 from bothy_wire.strict_json import StrictDecoder
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 
 ExceptionHandlers = Mapping[Any, Callable[[Request, Any], Awaitable[Response]]]
 
