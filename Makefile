@@ -34,7 +34,7 @@ demo: setup ## everything on this machine; prints an address and a command, Ctrl
 .PHONY: test
 test: setup ## all suites; T="PATH -k NAME" passes arguments to pytest instead
 ifeq ($(strip $(T)),)
-	@$(MAKE) --no-print-directory check multinode edge
+	@$(MAKE) --no-print-directory check multinode edge demo-test
 else
 	@$(PYTEST) $(T)
 endif
@@ -66,9 +66,9 @@ multinode: setup ## several nodes in one process
 edge: setup ## the example edge with a real nginx
 	$(PYTEST) test/edge
 
-.PHONY: demo-check
-demo-check: setup ## the demo, tried from outside
-	@$(BIN)/python -m bothy_kit.demo --check
+.PHONY: demo-test
+demo-test: setup ## the demo: its check, and that it leaves nothing however it ends
+	$(PYTEST) test/demo
 
 .PHONY: audit
 audit: setup ## known weaknesses of the locked dependencies; says so when the advisory service does not answer

@@ -1,0 +1,205 @@
+"""Try the demo from outside, as a person would: the real ``bothy`` on a real pseudo-terminal.
+
+Each step is told and timed; the first thing that is wrong raises :class:`CheckError`.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import select
+import signal
+import statistics
+import struct
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from bothy_kit.demo_world import HOST, Node, Say, World, command
+from bothy_kit.processes import start, stop
+
+PAYLOAD_BYTES = 200_000
+EXIT_STATUS = 7
+_STEP_S = 30.0
+_OPENINGS = 12
+"""A session's node is drawn by the hash of its id: all openings fall on one of two nodes once in 2,048 runs."""
+_ECHOES = 50
+
+
+class CheckError(Exception):
+    """The demo does not do what it should."""
+
+
+class Screen:
+    """The person's end of one running ``bothy``: keys go in, what it prints comes out."""
+
+    def __init__(self, master: int) -> None:
+        self._master = master
+        self._shown = b""
+
+    def type(self, keys: bytes) -> None:
+        """Type ``keys``, reading meanwhile what is printed, so that neither end waits for the other."""
+        while keys:
+            readable, writable, _ = select.select([self._master], [self._master], [], _STEP_S)
+            if not readable and not writable:
+                raise CheckError(f"bothy takes no keys; it shows {self._shown[-200:]!r}")
+            if readable:
+                self._read()
+            if writable:
+                keys = keys[os.write(self._master, keys[:4096]) :]
+
+    def expect(self, pattern: bytes) -> re.Match[bytes]:
+        """Wait until ``pattern`` is shown; everything up to it counts as seen."""
+        deadline = time.monotonic() + _STEP_S
+        while (found := re.search(pattern, self._shown, re.DOTALL)) is None:
+            if not select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise CheckError(f"{pattern!r} did not come; bothy shows {self._shown[-400:]!r}")
+            if not self._read():
+                raise CheckError(f"{pattern!r} did not come, and bothy has ended; it shows {self._shown[-400:]!r}")
+        self._shown = self._shown[found.end() :]
+        return found
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Change the size of the window."""
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def finish(self) -> None:
+        """Read until bothy has closed its terminal."""
+        while self._read():
+            pass
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._master, 65536)
+        except OSError as error:
+            if error.errno != errno.EIO:  # a pseudo-terminal says so when its other end is closed
+                raise
+            return False
+        self._shown += data
+        return bool(data)
+
+
+def check(world: World, say: Say) -> None:
+    """All of it. Raises :class:`CheckError`."""
+    for _ in range(_OPENINGS):
+        begun = time.monotonic()
+        with _opened(world) as (screen, ended):
+            screen.type(b"exec sh\n")
+            _plain_shell(screen)
+            opened_s = time.monotonic() - begun
+            control, relay = (
+                _holder(world, "bothy_hosts_control_connections"),
+                _holder(world, "bothy_terminal_relay_pairs"),
+            )
+            if control == relay:
+                screen.type(b"exit 0\n")
+                continue
+            say(
+                f"open: {opened_s * 1000:.0f} ms from the command to the shell; {control.name} holds the host, {relay.name} relays"
+            )
+            _run_a_command(screen, say)
+            _resize(screen, say)
+            _receive(screen, say)
+            _send(screen, say)
+            _echo(screen, say)
+            screen.type(b"exit %d\n" % EXIT_STATUS)
+            screen.finish()
+            status = ended()
+            if status != EXIT_STATUS:
+                raise CheckError(f"the remote shell ended with {EXIT_STATUS}, bothy with {status}")
+            say(f"exit: the device saw status {status}")
+            return
+    raise CheckError(f"{_OPENINGS} sessions in a row were relayed by the node that holds the host's control connection")
+
+
+@contextmanager
+def _opened(world: World) -> Iterator[tuple[Screen, Callable[[], int]]]:
+    master, slave = os.openpty()
+    process = None
+    try:
+        screen = Screen(master)
+        screen.resize(80, 24)
+        process = start(
+            [command("bothy"), "open", HOST], env={**world.device, "TERM": "xterm-256color"}, stdin=slave, output=slave
+        )
+        os.close(slave)
+        yield screen, lambda: process.wait(_STEP_S)
+    finally:
+        if process is not None:
+            stop(process, signal.SIGHUP)
+        os.close(master)
+
+
+def _plain_shell(screen: Screen) -> None:
+    """A shell without a prompt and an own line editor, whatever the account's login shell is."""
+    screen.type(b"PS1= PS2=; echo he''re\n")
+    screen.expect(rb"here\r\n")
+
+
+def _holder(world: World, gauge: str) -> Node:
+    holders = [node for node in world.nodes if node.gauge(gauge) == 1]
+    if len(holders) != 1:
+        raise CheckError(f"{gauge} is 1 on {len(holders)} nodes, not on one")
+    return holders[0]
+
+
+def _run_a_command(screen: Screen, say: Say) -> None:
+    screen.type(b"echo $((6 * 7)) answers; uname -s\n")
+    screen.expect(rb"42 answers\r\nLinux\r\n")
+    say("commands: run in the remote shell")
+
+
+def _resize(screen: Screen, say: Say) -> None:
+    screen.resize(123, 45)
+    screen.type(b"until [ \"$(stty size)\" = '45 123' ]; do sleep 0.05; done; echo resi''zed\n")
+    screen.expect(rb"resized\r\n")
+    say("resize: the remote terminal has 123 columns and 45 rows")
+
+
+def _payload() -> bytes:
+    """Numbers, one a line, so that a lost, doubled or moved piece changes the hash."""
+    return b"".join(b"%d\n" % number for number in range(100_000, 100_000 + PAYLOAD_BYTES // 7 + 1))[:PAYLOAD_BYTES]
+
+
+def _receive(screen: Screen, say: Say) -> None:
+    begun = time.monotonic()
+    screen.type(b"stty -opost; echo beg''in; seq 100000 200000 | head -c %d; echo en''d; stty opost\n" % PAYLOAD_BYTES)
+    screen.expect(rb"begin\n")
+    received = screen.expect(rb"end\n")
+    data = received.string[: received.start()]
+    _compare("from the host", data, hashlib.sha256(data).hexdigest())
+    say(f"receive: {PAYLOAD_BYTES:,} bytes in {time.monotonic() - begun:.2f} s, hash equal")
+
+
+def _send(screen: Screen, say: Say) -> None:
+    begun = time.monotonic()
+    screen.type(b"stty raw -echo; echo rea''dy; head -c %d | sha256sum; stty sane\n" % PAYLOAD_BYTES)
+    screen.expect(rb"ready\r?\n")
+    data = _payload()
+    screen.type(data)
+    _compare("to the host", data, screen.expect(rb"([0-9a-f]{64})  -")[1].decode())
+    say(f"send: {PAYLOAD_BYTES:,} bytes in {time.monotonic() - begun:.2f} s, hash equal")
+
+
+def _compare(way: str, data: bytes, seen: str) -> None:
+    if hashlib.sha256(_payload()).hexdigest() != seen:
+        raise CheckError(f"{len(data)} bytes {way} arrived changed")
+
+
+def _echo(screen: Screen, say: Say) -> None:
+    """One key at a time, as the kernel of the host echoes it."""
+    screen.type(b"stty sane; echo rea''dy\n")
+    screen.expect(rb"ready\r\n")
+    times = []
+    for _ in range(_ECHOES):
+        begun = time.monotonic()
+        screen.type(b"x")
+        screen.expect(rb"x")
+        times.append(time.monotonic() - begun)
+    screen.type(b"\x15")  # erases the line
+    worst = sorted(times)[int(_ECHOES * 0.95)]
+    say(f"echo: {statistics.median(times) * 1000:.1f} ms median, {worst * 1000:.1f} ms at 95 %")
