@@ -14,6 +14,7 @@ from bothy_device.rest import Rest
 from bothy_device.settings import load
 from bothy_device.state import Login, Logins, home, origin_of
 from bothy_device.texts import clean
+from bothy_wire.codes import normal_code
 from bothy_wire.limits import NAME_BYTES
 from bothy_wire.signing import fingerprint
 
@@ -25,6 +26,7 @@ def log_in(url: str, code: str, name: str | None) -> None:
     known = logins.find(origin)
     if known is not None:
         raise Failure(f"already logged in at {origin} as {clean(known.person_name)}; bothy logout comes first")
+    code = normal_code(code)
     if not code:
         raise Failure("an invite code is needed; ask the operator for one")
     logins.check_writable()

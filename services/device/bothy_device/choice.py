@@ -23,15 +23,18 @@ def find_host(hosts: Sequence[Host], wanted: str) -> Host:
 
 
 def find_session(sessions: Sequence[SessionRow], prefix: str) -> SessionRow:
-    """The session whose id begins with ``prefix``. Raises :class:`Failure` for none and for several."""
-    match [each for each in sessions if str(each.session_id).startswith(prefix.lower())]:
+    """The session not ended whose id begins with ``prefix``. Raises :class:`Failure` for none and for several."""
+    found = [each for each in sessions if str(each.session_id).startswith(prefix.lower())]
+    match [each for each in found if each.state != "closed"]:
         case [session]:
             return session
+        case [] if found:
+            raise Failure(f"session {found[-1].session_id} has ended: {clean(found[-1].close_reason or 'closed')}")
         case []:
             raise Failure(f"no session of yours begins with {clean(prefix)!r}; bothy sessions lists them")
-        case found:
-            ids = ", ".join(str(each.session_id) for each in found)
-            raise Failure(f"{len(found)} sessions begin with {clean(prefix)!r}, give more of one: {ids}")
+        case several:
+            ids = ", ".join(str(each.session_id) for each in several)
+            raise Failure(f"{len(several)} sessions begin with {clean(prefix)!r}, give more of one: {ids}")
 
 
 def choose_login(host: Host, profile: str | None, user: str | None) -> tuple[str, str]:

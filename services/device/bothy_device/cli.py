@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -55,7 +56,7 @@ def login(url: str, invite: str | None, name: str | None) -> None:
 
     if invite is None:
         invite = click.prompt("Invite code", err=True) if sys.stdin.isatty() else sys.stdin.readline()
-    log_in(url, invite.strip(), name)
+    log_in(url, invite, name)
 
 
 @cli.command()
@@ -135,7 +136,7 @@ def close(session: str, server: str | None) -> None:
     from bothy_device.choice import find_session
 
     async def end(rest: Rest) -> str:
-        found = find_session(await rest.sessions(ended=False), session)
+        found = find_session(await rest.sessions(ended=True), session)
         return str((await rest.close(found.session_id)).session_id)
 
     click.echo(f"closed {_ask(server, end)}")
@@ -199,6 +200,7 @@ def main() -> NoReturn:
         command = error.ctx.command_path if error.ctx else "bothy"
         _end(f"{error.format_message()} ({command} --help explains)", 2)
     except click.Abort:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # who presses twice wants no traceback
         _end("interrupted", 130)
     sys.exit(status or 0)
 

@@ -52,7 +52,7 @@ class Opening:
     async def attach(self, prefix: str) -> int:
         """Go on with a session; returns the exit status."""
         async with self._rest() as rest:
-            row = find_session(await rest.sessions(ended=False), prefix)
+            row = find_session(await rest.sessions(ended=True), prefix)
             opened = await rest.attach(row)
             self._check(opened.host_channel_key, row.host_id, row.host_name, None)
             return await self._run(rest, opened, row.host_name)

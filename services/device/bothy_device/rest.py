@@ -142,7 +142,7 @@ class Rest:
         await self._client.aclose()
 
     async def redeem(self, code: str, name: str, signer: Ed25519PrivateKey, channel_key: bytes) -> Redeemed:
-        """Spend an invite code on this device's keys."""
+        """Spend an invite code, in its normal form, on this device's keys."""
         signing_key = signer.public_key().public_bytes_raw()
         hashed = hashlib.sha256(code.encode()).digest()
         signature = sign(signer, Purpose.INVITE_REDEEM, self._origin, hashed, signing_key, channel_key, name)

@@ -22,6 +22,7 @@ import websockets
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from bothy_device.known_hosts import KnownHosts, Pin
 from bothy_device.state import Login, Logins
 from bothy_wire.channel import flow, host_end
 from bothy_wire.frames import (
@@ -122,7 +123,7 @@ class FakeRelay:
         self.session_id = uuid.uuid4()
         self.device_id = uuid.uuid4()
         self.person_id = uuid.uuid4()
-        self.invite = "right-code"
+        self.invite = "7QK3MR1GHT"
         self.signing_key = None  # of the device
         self.hosts = [self.host_row()]
         self.refusals = {}  # path -> (status, code, headers)
@@ -483,8 +484,9 @@ def login(relay, home):
 
 
 @pytest.fixture
-def sit(login, home):
-    """A person sits down: ``sit("open", "lab-1")``."""
+def sit(login, home, relay):
+    """A person sits down, who was here before: ``sit("open", "lab-1")``."""
+    KnownHosts(home / "known_hosts").trust(Pin(relay.origin, relay.host_id, fingerprint(relay.host_public), "lab-1"))
     persons = []
 
     def start(*arguments, **options):

@@ -23,14 +23,14 @@ def host(number=1, name="lab-1", profiles=None, session_users=()):
     return msgspec.convert(row, Host)
 
 
-def session(number):
+def session(number, **other):
     names = [each for each in SessionRow.__struct_fields__ if not each.endswith("_id")]
     ids = {
         "session_id": f"0190a1b2-000{number}-7000-8000-000000000001",
         "host_id": str(host().host_id),
         "device_id": str(host().host_id),
     }
-    return msgspec.convert(ids | dict.fromkeys(names, "x"), SessionRow)
+    return msgspec.convert(ids | dict.fromkeys(names, "x") | other, SessionRow)
 
 
 def test_a_host_by_name_and_by_id():
@@ -100,3 +100,10 @@ def test_a_session_by_the_beginning_of_its_id():
         find_session(sessions, "0190")
     with pytest.raises(Failure, match="no session of yours begins with 'ff'"):
         find_session(sessions, "ff")
+
+
+def test_a_session_that_ended_is_told_and_hides_no_other():
+    sessions = [session(1, state="closed", close_reason="idle"), session(2)]
+    assert find_session(sessions, "0190") is sessions[1]
+    with pytest.raises(Failure, match=f"session {sessions[0].session_id} has ended: idle"):
+        find_session(sessions, "0190a1b2-0001")

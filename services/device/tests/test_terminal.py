@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from bothy_wire.signing import fingerprint
+
 
 async def opened(relay, person):
     """The terminal is reached: the repaint stands on the screen."""
@@ -310,6 +312,14 @@ async def test_an_opening_that_failed_says_the_detail(relay, sit):
     person = sit("open", "lab-1")
     assert await person.ended() == 255
     assert "open_failed/local_confirm_denied (the person at the host did not allow it)" in person.text()
+
+
+async def test_the_key_of_a_first_connection_is_shown_and_not_cleared_away(relay, sit, home):
+    (home / "known_hosts").unlink()
+    person = await opened(relay, sit("open", "lab-1"))
+    words = f"first connection to lab-1: pinned its key {fingerprint(relay.host_public)}\r\n".encode()
+    await person.until(words, start=person.screen.index(b"\x1bc"))
+    assert b"bothy: " + words in person.screen
 
 
 async def test_attach_shows_the_repaint(relay, sit):
