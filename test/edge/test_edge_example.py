@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+import resource
 import socket
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -314,3 +315,19 @@ def test_edge_example_timeouts_are_the_defaults_of_the_server(block: str, keys: 
         assert line is not None
         assert line[2].startswith(keys)
         assert int(line[1]) == expected_s
+
+
+async def test_edge_example_holds_1500_idle_sockets_and_still_serves() -> None:
+    """Each takes two connections at the edge; the defaults of nginx and of the system would not do."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8_192), hard))
+    try:
+        async with responders(*NAMES) as nodes, AsyncExitStack() as stack:
+            url = stack.enter_context(edge([node.node for node in nodes]))
+            for _ in range(1_500):
+                stream = await stack.enter_async_context(connection(url))
+                assert (await ask(stream, stream_path(new_id(datetime.now(UTC))), UPGRADE))[0] == 101
+            async with connection(url) as stream:
+                assert (await ask(stream, "/api/v1/hosts"))[0] == 200
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
