@@ -87,7 +87,7 @@ def check(world: World, say: Say) -> None:
     """All of it. Raises :class:`CheckError`."""
     for _ in range(_OPENINGS):
         begun = time.monotonic()
-        with _opened(world) as (screen, ended):
+        with opened(world) as (screen, ended):
             screen.type(b"exec sh\n")
             _plain_shell(screen)
             opened_s = time.monotonic() - begun
@@ -117,7 +117,8 @@ def check(world: World, say: Say) -> None:
 
 
 @contextmanager
-def _opened(world: World) -> Iterator[tuple[Screen, Callable[[], int]]]:
+def opened(world: World) -> Iterator[tuple[Screen, Callable[[], int]]]:
+    """``bothy open`` on a pseudo-terminal: the screen, and what waits for its exit status."""
     master, slave = os.openpty()
     process = None
     try:

@@ -47,7 +47,7 @@ class Node:
 
     def gauge(self, name: str) -> float:
         """A metric of the node, as its internal listener shows it now; 0 when it is not there."""
-        found = re.search(rf"^{name}(?:{{[^}}]*}})? (\S+)$", _get(self.internal_port, "/metrics")[1], re.MULTILINE)
+        found = re.search(rf"^{name}(?:{{[^}}]*}})? (\S+)$", get(self.internal_port, "/metrics")[1], re.MULTILINE)
         return float(found[1]) if found else 0.0
 
 
@@ -70,6 +70,8 @@ class World:
 
     url: str
     folder: Path
+    database: str
+    """The address of the database."""
     nodes: tuple[Node, ...]
     device: Mapping[str, str]
     """The environment in which ``bothy`` is the demo's device."""
@@ -129,7 +131,7 @@ def running_world(say: Say) -> Iterator[World]:
         _ask("bothy-host", ["--config", str(config), "pair", url], _environment({}), added["code"])
         service = [command("bothy-host"), "--config", str(config), "run"]
         programs.append(stack.enter_context(_running("bothy-host", service, _environment({}), folder)))
-        world = World(url, folder, nodes, device, tuple(programs))
+        world = World(url, folder, database, nodes, device, tuple(programs))
         _wait(lambda: _presence(world) == "online", programs[-1])
         yield world
 
@@ -220,7 +222,7 @@ def _wait(done: Callable[[], bool], program: _Program) -> None:
 
 def _ready(node: Node) -> bool:
     try:
-        return _get(node.internal_port, "/readyz")[0] == 200
+        return get(node.internal_port, "/readyz")[0] == 200
     except (OSError, HTTPException):
         return False
 
@@ -229,7 +231,8 @@ def _presence(world: World) -> str:
     return next((each["presence"] for each in json.loads(world.bothy("hosts", "--json")) if each["name"] == HOST), "")
 
 
-def _get(port: int, path: str) -> tuple[int, str]:
+def get(port: int, path: str) -> tuple[int, str]:
+    """Status and body of an internal listener."""
     connection = HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", path)
