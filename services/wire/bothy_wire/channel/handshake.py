@@ -6,7 +6,7 @@ frames: an unknown field or a value outside its bounds is refused. Bytes travel 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -16,6 +16,7 @@ from bothy_wire.errors import ChannelError
 from bothy_wire.frames import Name, Token
 from bothy_wire.limits import LINEAGE_BYTES, TERM_BYTES
 from bothy_wire.signing import labelled
+from bothy_wire.strict_json import StrictDecoder
 
 Resume = Literal["new", "repaint", "exact"]
 """How a session goes on over a new pairing (``docs/spec/protocol.md``, Resume)."""
@@ -80,22 +81,22 @@ def encode_payload(payload: Message1 | Message2) -> bytes:
 
 def decode_message1(raw: bytes) -> Message1:
     """Read the payload of message 1. Raises :class:`ChannelError`; the message never quotes the input."""
-    return _decode(_message1, raw)
+    message1: Message1 = _decode(_message1, raw)
+    return message1
 
 
 def decode_message2(raw: bytes) -> Message2:
     """Read the payload of message 2. Raises :class:`ChannelError`; the message never quotes the input."""
-    return _decode(_message2, raw)
+    message2: Message2 = _decode(_message2, raw)
+    return message2
 
 
-T = TypeVar("T")
-
-_message1: msgspec.json.Decoder[Message1] = msgspec.json.Decoder(Message1)
-_message2: msgspec.json.Decoder[Message2] = msgspec.json.Decoder(Message2)
+_message1 = StrictDecoder(Message1)
+_message2 = StrictDecoder(Message2)
 
 
-def _decode(decoder: msgspec.json.Decoder[T], raw: bytes) -> T:
+def _decode(decoder: StrictDecoder, raw: bytes) -> Any:
     try:
         return decoder.decode(raw)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except ValueError as error:
         raise ChannelError("a handshake payload that is not expected here") from error

@@ -1,0 +1,49 @@
+"""What frames, bodies and handshake payloads share: one meaning for one text."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from bothy_wire.strict_json import StrictDecoder
+
+ID = "01890a5d-ac96-774b-bcce-b302099a8057"
+
+
+class Body(msgspec.Struct, forbid_unknown_fields=True):
+    ids: list[UUID]
+    by_name: dict[str, UUID | None]
+    note: str = ""
+
+
+DECODER = StrictDecoder(Body)
+
+
+def test_a_value_is_read():
+    raw = f'{{"ids":["{ID}"],"by_name":{{"a":"{ID}","b":null}}}}'
+    assert DECODER.decode(raw.encode()) == Body([UUID(ID)], {"a": UUID(ID), "b": None})
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        f'{{"ids":["{ID}","{ID.upper()}"],"by_name":{{}},"note":"{ID}"}}',
+        f'{{"ids":["{ID}"],"by_name":{{"a":"{ID.replace("-", "")}"}}}}',
+        f'{{"ids":[],"ids":["{ID}"],"by_name":{{}}}}',
+        f'{{"ids":[],"by_name":{{"a":"{ID}","a":null}}}}',
+        '{"ids":[],"by_name":{},"more":1}',
+        '{"ids":[]}',
+        "[" * 100_000,
+    ],
+)
+def test_anything_else_is_refused(raw):
+    with pytest.raises(ValueError):
+        DECODER.decode(raw.encode())
+
+
+def test_the_message_quotes_no_value():
+    with pytest.raises(ValueError) as caught:
+        DECODER.decode(b'{"ids":["hunter2"],"by_name":{}}')
+    assert "hunter2" not in str(caught.value)
