@@ -25,7 +25,7 @@ LIMITS = ForwarderLimits(
     ping_timeout=20,
 )
 
-PATIENCE = 10
+PATIENCE = 30
 """Seconds after which a test that waits has failed."""
 
 
@@ -184,6 +184,7 @@ class Relay:
         self.clock = ManualClock()
         self.events = Events()
         self._accepting: list[Link] = []
+        self._one_at_a_time = asyncio.Lock()
         self._clean_up = contextlib.AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -196,9 +197,13 @@ class Relay:
         self._server.close()
         await self._server.wait_closed()
 
-    async def accept(self, *, receive_bytes: int | None = None, **limits) -> tuple[Link, Peer]:
+    async def accept(self, *, events=None, receive_bytes: int | None = None, **limits) -> tuple[Link, Peer]:
         """A new link and its peer. ``receive_bytes`` makes the peer's kernel buffer small."""
-        link = Link(dataclasses.replace(LIMITS, **limits), self.events, self.clock)
+        async with self._one_at_a_time:
+            return await self._accept(events or self.events, receive_bytes, dataclasses.replace(LIMITS, **limits))
+
+    async def _accept(self, events: Events, receive_bytes: int | None, limits: ForwarderLimits) -> tuple[Link, Peer]:
+        link = Link(limits, events, self.clock)
         self._accepting.append(link)
         connection = socket.socket()
         connection.setblocking(False)

@@ -26,7 +26,7 @@ def header_and(payload: bytes, size: int, *, opcode: Opcode = Opcode.BINARY, fin
 
 async def stall(sender, receiver) -> None:
     """Send to a link whose peer does not read until it takes nothing more."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not receiver.writer.paused:
             sender.binary(bytes(4096))
             await sender.writer.drain()
@@ -136,6 +136,15 @@ async def test_a_frame_of_2_to_the_40_bytes_is_refused_at_its_length(relay):
     _, one_peer, _, _ = await joined(relay)
     one_peer.send(bytes.fromhex("82ff0000010000000000"))
     assert await one_peer.close_code() == 1009
+
+
+async def test_a_violation_is_told_before_the_connection_ends_without_a_reset(relay):
+    link, peer = await relay.accept()
+    peer.text(b"early")
+    peer.send(bytes(1 << 20))  # unread by then
+    assert await peer.close_code() == 4105
+    await peer.end()
+    assert await relay.events.next() == ("gone", link, 4105)
 
 
 # Parting and being unpaired
