@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+
 from bothy_kit.demo_check import opened
 from bothy_kit.demo_world import World, get, running_world
 

@@ -1,8 +1,8 @@
 """A session opens across two nodes: REST on one, control connection on another, the relay where the edge says."""
 
 import pytest
-from bothy_kit.cluster import cluster
 
+from bothy_kit.cluster import cluster
 from bothy_wire.frames import HostSessionClose, HostSessionOpen, HostSessionRecorded, SidePaired, SideUnpaired
 
 

@@ -4,11 +4,11 @@ import json
 
 import psycopg
 import pytest
+
 from bothy_kit.cluster import ORIGIN, cluster
 from bothy_kit.fake_device import FakeDevice
 from bothy_kit.fake_host import ControlSocket, FakeHost
 from bothy_kit.sockets import FakeSide
-
 from bothy_wire.frames import HostHello, HostIdentified, HostSessionOpen, SidePaired, StreamHello
 from bothy_wire.limits import (
     CONTROL_PATH,
@@ -285,7 +285,7 @@ async def test_a_control_connection_is_checked_frame_by_frame(one):
     host = await one.host()
     early = await host.identify()
     await early.expect(HostIdentified)
-    await early.socket.send('{"type":"host.session.started","session_id":"%s"}' % NOWHERE)
+    await early.socket.send(f'{{"type":"host.session.started","session_id":"{NOWHERE}"}}')
     assert (await early.closed()).code == 4105
     broken = await host.identify()
     await broken.expect(HostIdentified)

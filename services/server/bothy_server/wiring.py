@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -43,10 +43,10 @@ from bothy_server.identity.app.login import Login, LoginLimits
 from bothy_server.identity.app.ports import ChallengeStore, PersonStore, RightStore
 from bothy_server.identity.app.step_up import StepUp, StepUpLimits
 from bothy_server.kernel.ids import new_id
-from bothy_server.kernel.unit import StorageUnavailable, Unit
+from bothy_server.kernel.unit import Signal, StorageUnavailable
 from bothy_server.platform.clock import ClusterClock
 from bothy_server.platform.database import Database
-from bothy_server.platform.event_log import EventLogTail, TailLimits
+from bothy_server.platform.event_log import EventLogTail, TailLimits, prune
 from bothy_server.platform.health import Health, internal_app
 from bothy_server.platform.http import SecurityHeaders, exception_handlers
 from bothy_server.platform.lifecycle import Lifecycle
@@ -179,12 +179,12 @@ async def node(settings: Settings, parts: Lifecycle) -> AsyncIterator[Node]:
         node_id = NodeId(new_id(clock.now()))
         metrics, tokens, links = Metrics(), _tokens(base), ControlLinks()
         notify = notifier(database)
-        # Handlers need signals, and local signals need the dispatcher of the handlers: it is looked up when one is sent.
-        signals = (
-            _notify_signals(base, notify)
-            if settings.cluster.mode == "multi"
-            else LocalSignals(lambda committed: dispatcher.deliver(committed))
-        )
+        # Signals need the dispatcher, whose handlers need the unit of work, which needs signals: looked up when one comes.
+        def deliver(committed: Sequence[Signal]) -> None:
+            dispatcher.deliver(committed)
+
+        multi = settings.cluster.mode == "multi"
+        signals = _notify_signals(base, notify) if multi else LocalSignals(deliver)
         uow = SqlUnitOfWork(database, STORES, signals)
         presence = Presence(links, signals, clock, _presence_limits(settings))
         host_sessions = HostSessions(uow, links)
@@ -207,7 +207,7 @@ async def node(settings: Settings, parts: Lifecycle) -> AsyncIterator[Node]:
         # One handler for both modes (docs/spec/cluster.md, Mode).
         dispatcher = Dispatcher(
             SIGNALS,
-            dict.fromkeys(TERMINAL_SIGNALS, [session_signals]) | dict.fromkeys(HOST_SIGNALS, [host_signals]),
+            {**dict.fromkeys(TERMINAL_SIGNALS, (session_signals,)), **dict.fromkeys(HOST_SIGNALS, (host_signals,))},
             clock,
             _inbox_limits(settings),
         )
@@ -330,11 +330,15 @@ def _pairing(base: Foundation, uow: SqlUnitOfWork, tokens: KeyStoreTokens, event
 def _sweep(base: Foundation, uow: SqlUnitOfWork) -> Sweep:
     terminal = base.settings.terminal
 
-    async def prune_challenges(unit: Unit) -> int:
-        return await unit.of(ChallengeStore).prune()
+    async def prune_challenges() -> int:
+        async with uow() as unit:
+            return await unit.of(ChallengeStore).prune()
+
+    async def prune_events() -> int:
+        return await prune(base.database, base.settings.event_log.retention, base.settings.event_log.batch)
 
     limits = SweepLimits(terminal.sweep_interval, terminal.open_timeout, terminal.start_timeout)
-    return Sweep(uow, base.clock, limits, [prune_challenges])
+    return Sweep(uow, base.clock, limits, [prune_challenges, prune_events])
 
 
 @asynccontextmanager
@@ -421,7 +425,7 @@ def _tail_limits(settings: Settings) -> TailLimits:
     return TailLimits(
         settings.event_log.poll_interval,
         settings.database.listen_reconnect_backoff_cap,
-        settings.database.statement_timeout,
+        settings.database.transaction_timeout,
         settings.event_log.batch,
     )
 

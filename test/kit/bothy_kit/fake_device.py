@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from bothy_kit.sockets import FakeSide
-from bothy_server.identity.domain.codes import code_hash
+from bothy_wire.codes import code_hash
 from bothy_wire.frames import SideAccepted, StreamHello, StreamIdentify
 from bothy_wire.ids import DeviceId, HostId, SessionId
 from bothy_wire.limits import STREAM_SUBPROTOCOL, stream_path
@@ -62,7 +62,9 @@ class FakeDevice:
     async def __aexit__(self, *_: object) -> None:
         await self._rest.aclose()
 
-    async def rest(self, method: str, path: str, body: dict[str, Any] | None = None, *, url: str | None = None) -> Answer:
+    async def rest(
+        self, method: str, path: str, body: dict[str, Any] | None = None, *, url: str | None = None
+    ) -> Answer:
         """One call below ``/api/v1``, with the access token when there is one."""
         headers = {"Authorization": f"Bearer {self.access_token}"} if self.access_token else {}
         answer = await self._rest.request(method, f"{url or self.url}/api/v1{path}", json=body, headers=headers)
@@ -158,5 +160,3 @@ def _stream(answer: Answer) -> Stream:
         base64.b64decode(body["host_channel_key"]),
         body["attach_seq"],
     )
-
-

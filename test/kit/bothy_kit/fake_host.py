@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed
 
 from bothy_kit.fake_device import b64
 from bothy_kit.sockets import PATIENCE_S, Closed, FakeSide
-from bothy_server.identity.domain.codes import code_hash
+from bothy_wire.codes import code_hash
 from bothy_wire.frames import (
     DataHello,
     DataIdentify,
@@ -92,8 +92,8 @@ class FakeHost:
         hello = await control.expect(HostHello)
         fields = {"host_id": self.host_id, "boot_id": self.boot_id, "version": PROTOCOL_VERSION, "join": self.join}
         fields |= changed
-        proven = (hello.challenge, *(str(each) for each in fields.values()))
-        signature = sign(self.signing_key, Purpose.HOST_IDENTIFY, self.origin, *proven)
+        proven = [str(each) for each in fields.values()]
+        signature = sign(self.signing_key, Purpose.HOST_IDENTIFY, self.origin, hello.challenge, *proven)
         await control.send(HostIdentify(signature=signature, **fields))  # type: ignore[arg-type]
         return control
 

@@ -1,0 +1,1 @@
+"""Sessions: their rows, the rendezvous of their sides, and the data plane between them."""

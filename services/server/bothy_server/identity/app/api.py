@@ -18,11 +18,11 @@ from bothy_server.identity.app.ports import (
     TokenInvalid,
     Tokens,
 )
-from bothy_wire.codes import CODE_BYTES, code_hash, format_code
 from bothy_server.identity.domain.rights import Right
 from bothy_server.identity.domain.tokens import AccessToken, SessionToken, StreamToken
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import Unit, UnitOfWork
+from bothy_wire.codes import CODE_BYTES, code_hash, format_code
 from bothy_wire.ids import DeviceId, HostId, PersonId, StepUpId
 
 __all__ = [

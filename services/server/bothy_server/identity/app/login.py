@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from bothy_server.identity.app.ports import Challenge, ChallengeStore, PersonStore, Tokens
-from bothy_wire.codes import CODE_BYTES, code_hash, format_code
 from bothy_server.identity.domain.tokens import AccessToken
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.ids import new_id
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import AuditEntry, UnitOfWork
+from bothy_wire.codes import CODE_BYTES, code_hash, format_code
 from bothy_wire.ids import DeviceId, PersonId
 from bothy_wire.limits import CHALLENGE_BYTES
 from bothy_wire.signing import Purpose, verify

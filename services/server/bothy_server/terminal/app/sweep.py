@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from bothy_server.kernel.clock import Clock
-from bothy_server.kernel.unit import StorageUnavailable, Unit, UnitOfWork
+from bothy_server.kernel.unit import StorageUnavailable, UnitOfWork
 from bothy_server.terminal.app.open_session import tell_ended
 from bothy_server.terminal.app.ports import SessionStore
 
@@ -31,9 +31,9 @@ class Sweep:
         uow: UnitOfWork,
         clock: Clock,
         limits: SweepLimits,
-        prunes: Sequence[Callable[[Unit], Awaitable[int]]],
+        prunes: Sequence[Callable[[], Awaitable[int]]],
     ) -> None:
-        """``prunes``: what other features forget, each in the unit it is given."""
+        """``prunes``: what others forget, each in transactions of its own."""
         self._uow = uow
         self._clock = clock
         self._limits = limits
@@ -66,6 +66,6 @@ class Sweep:
                 ):
                     tell_ended(unit, record)
                     ended += 1
-            for prune in self._prunes:
-                await prune(unit)
+        for prune in self._prunes:
+            await prune()
         return ended
