@@ -80,6 +80,7 @@ class Session:
         self._parser = EscapeParser(escape or b"")
         self._size = self._told = _clamped(size)
         self._begun = False
+        self._help_pings = False
         self._paired = False
         self._failed_at: float | None = None
         self._interrupted = False
@@ -127,7 +128,7 @@ class Session:
                 ended = reason if code == CloseCode.SESSION_ENDED else None
                 self._exit = self._exit or Leave(255, message, reason=ended)
             case Typed(data):
-                self._typed(data)
+                self._typed(data, now)
             case Resized():
                 self._size = _clamped(event)
                 self._tell_size()
@@ -192,6 +193,9 @@ class Session:
                 self._acknowledge_exit()
             case Notice(text):
                 self._effects.append(Say(texts.clean(text)))
+            case Pong(round_trip) if self._help_pings:
+                self._help_pings = False
+                self._effects.append(Say(f"round trip {round_trip * 1000:.0f} ms"))
             case InputAcknowledged() | Pong():
                 pass
             case _:
@@ -230,7 +234,7 @@ class Session:
         if self._exit and not self._unwritten and self._end.open:
             self._end.processed(1)
 
-    def _typed(self, data: bytes) -> None:
+    def _typed(self, data: bytes, now: float) -> None:
         for part in self._parser.feed(data):
             match part:
                 case Command.LEAVE:
@@ -240,6 +244,8 @@ class Session:
                     self._effects.append(Say(f"{self._end.drop_unsent()} bytes dropped"))
                 case Command.HELP:
                     self._effects.append(Say(self._help()))
+                    self._help_pings = True
+                    self._end.ping(now)
                 case Command.SUSPEND:
                     self._effects.append(Suspend())
                 case _ if self._exit is None:
@@ -277,11 +283,9 @@ class Session:
         self._effects += self._waiting.watch(pending, connected=connected, interrupted=self._interrupted, now=now)
 
     def _help(self) -> str:
-        trip = self._end.round_trip
         return "\n".join(
             (
-                f"session {self._id} on {self._host}"
-                + (f", round trip {trip * 1000:.0f} ms" if trip is not None else ""),
+                f"session {self._id} on {self._host}",
                 f" {self._escape}.   leave; the session goes on",
                 f" {self._escape}D   drop what was typed and not sent yet",
                 f" {self._escape}^Z  suspend bothy",
@@ -294,7 +298,8 @@ class Session:
     # ---- ends -------------------------------------------------------------------------------------------------------
 
     def _goes_on(self, text: str) -> str:
-        return f"{text}; the session goes on: bothy attach {self._id}" if self._end.opened_once else text
+        goes_on = self._end.opened_once and self._exit is None
+        return f"{text}; the session goes on: bothy attach {self._id}" if goes_on else text
 
     def _fail(self, code: CloseCode) -> None:
         self._leave = Leave(255, texts.lost(code, "", self._id, opened=self._end.opened_once), close=code)

@@ -179,6 +179,11 @@ class FakeRelay:
         for transport in self.transports:
             transport.abort()
 
+    def freeze(self):
+        """Every connection stays and nothing passes."""
+        for transport in self.transports:
+            transport.pause_reading()
+
     # ---- one port for both
 
     async def _accept(self, reader, writer):

@@ -322,5 +322,12 @@ def test_a_signal_says_how_to_go_on(world):
     ]
 
 
+def test_a_signal_behind_the_exit_promises_nothing(world):
+    world.host.output(b"bye")
+    world.host.exit(0)
+    world.deliver()
+    assert world.feed(Quit(143, "terminated")) == [Leave(143, "terminated")]
+
+
 def test_a_signal_before_the_terminal_has_nothing_to_go_on():
     assert World().feed(Quit(130, "interrupted")) == [Leave(130, "interrupted")]

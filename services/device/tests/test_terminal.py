@@ -60,6 +60,23 @@ async def test_a_lost_connection_says_how_to_go_on(relay, sit):
     assert person.settings() == person.before
 
 
+async def test_a_relay_that_fell_silent_is_a_lost_connection(relay, sit, home):
+    (home / "config.toml").write_text("[wire]\nping_interval = 0.3\nping_timeout = 0.3\n")
+    person = await opened(relay, sit("open", "lab-1"))
+    await asyncio.sleep(1.0)
+    assert person.process.poll() is None
+    relay.freeze()
+    assert await person.ended() == 255
+    assert "connection lost: the connection fell silent; the session goes on: bothy attach" in person.text()
+
+
+async def test_leaving_does_not_wait_for_a_relay_that_takes_nothing(relay, sit):
+    person = await opened(relay, sit("open", "lab-1"))
+    relay.freeze()
+    await person.type(b"\r~.")
+    assert await person.ended() == 0
+
+
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGQUIT, 131)]
 )
@@ -240,6 +257,7 @@ async def test_help(relay, sit):
     await person.type(b"~?")
     await person.until(b"(at the start of a line only)\r\n")
     assert f"session {relay.session_id} on lab-1" in person.text()
+    await person.until(b"\r\nround trip ")
     assert bytes(relay.host.typed) == b""
 
 
