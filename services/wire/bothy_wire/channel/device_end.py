@@ -18,13 +18,22 @@ from uuid import UUID
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from bothy_wire.channel import records
+from bothy_wire.channel.device_events import (
+    DeviceEvent,
+    Exited,
+    InputAcknowledged,
+    Notice,
+    Opened,
+    Output,
+    Pong,
+    Refusal,
+    Repaint,
+)
 from bothy_wire.channel.flow import Arrivals, Limits
 from bothy_wire.channel.handshake import (
     Accepted,
     Message1,
-    RefusalCode,
     Refused,
-    Resume,
     decode_message2,
     encode_payload,
     prologue,
@@ -34,67 +43,18 @@ from bothy_wire.channel.noise import Initiator
 from bothy_wire.channel.records import Opener, Sealer
 from bothy_wire.errors import ChannelError
 
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """The channel is open. ``dropped_input`` bytes typed were dropped, because another device typed meanwhile."""
-
-    resume: Resume
-    output_position: int
-    dropped_input: int
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """The host refused; leave with 1000 and act on the code."""
-
-    code: RefusalCode
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Bytes for the terminal; report them with :meth:`DeviceEnd.processed` when it took them."""
-
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Repaint:
-    """A piece of a repaint for the terminal; counts in no position, so it is not reported."""
-
-    data: bytes
-    last: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Exited:
-    """The program ended, all its output came before. Report it as one processed byte."""
-
-    status: int
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """A line for the person."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class InputAcknowledged:
-    """The host wrote the input up to this position to the pseudo-terminal."""
-
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
-class Pong:
-    """The answer to a ping; ``round_trip`` in seconds."""
-
-    round_trip: float
-
-
-DeviceEvent = Opened | Refusal | Output | Repaint | Exited | Notice | InputAcknowledged | Pong
+__all__ = [
+    "DeviceEnd",
+    "DeviceEvent",
+    "Exited",
+    "InputAcknowledged",
+    "Notice",
+    "Opened",
+    "Output",
+    "Pong",
+    "Refusal",
+    "Repaint",
+]
 
 
 @dataclass(slots=True)
@@ -274,7 +234,7 @@ class DeviceEnd:
                 return self._record(channel, message, now)
             case _Over():
                 return ()
-            case None:
+            case _:
                 raise ChannelError("a message outside of a pairing")
 
     def _answered(self, greeting: _Greeting, message: bytes, now: float) -> DeviceEvent:

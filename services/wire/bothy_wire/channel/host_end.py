@@ -27,57 +27,13 @@ from bothy_wire.channel.handshake import (
     encode_payload,
     prologue,
 )
+from bothy_wire.channel.host_events import Acknowledged, HostEvent, Input, Offered, Opened, Pinged, Resized
 from bothy_wire.channel.noise import Responder
 from bothy_wire.channel.records import Opener, Sealer
 from bothy_wire.errors import ChannelError, LocalError
 from bothy_wire.limits import LINEAGE_BYTES, SIZE_MAX, SIZE_MIN
 
-
-@dataclass(frozen=True, slots=True)
-class Offered:
-    """Message 1 opened. Answer with :meth:`HostEnd.accept` or :meth:`HostEnd.refuse`."""
-
-    message1: Message1
-    device_key: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """The device's first record came: only now anything may change."""
-
-    columns: int
-    rows: int
-    term: str
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """Bytes for the pseudo-terminal; report them with :meth:`HostEnd.written`."""
-
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Resized:
-    """The terminal has a new size."""
-
-    columns: int
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class Acknowledged:
-    """The device's terminal took the output up to this position."""
-
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
-class Pinged:
-    """The device measures the round trip; the answer is on its way."""
-
-
-HostEvent = Offered | Opened | Input | Resized | Acknowledged | Pinged
+__all__ = ["Acknowledged", "HostEnd", "HostEvent", "Input", "Offered", "Opened", "Pinged", "Resized"]
 
 
 @dataclass(slots=True)

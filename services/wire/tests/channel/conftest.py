@@ -134,6 +134,7 @@ class World:
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
+        self.session_id, self.host_id = SESSION, HOST
         self.host_key = X25519PrivateKey.generate()
         self.now = 0.0
         self.host = HostShell(self.host_key, self.limits)
