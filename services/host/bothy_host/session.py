@@ -106,7 +106,7 @@ class Session:
 
     def redial(self) -> None:
         """``host.session.open`` came again. Only a running session needs a newer connection for it."""
-        if self.phase == "running":
+        if self.phase == "running" and not self.over:
             self._link.want()
 
     def close(self) -> None:

@@ -45,10 +45,10 @@ class Sessions:
     def open(self, frame: HostSessionOpen) -> None:
         """``host.session.open``: run it, or dial again for one that runs."""
         session = self._running.get(frame.session_id)
-        if session is not None:
-            session.redial()
-        elif frame.session_id in self._ended:
+        if frame.session_id in self._ended:
             self.tell(self._ended[frame.session_id])
+        elif session is not None:
+            session.redial()
         elif frame.profile not in self._host.settings.profile:
             self._over(frame.session_id, Ended("profile_unknown"))
         elif self._full(frame.profile):

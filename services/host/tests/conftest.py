@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import pwd
@@ -54,6 +55,15 @@ class Changes:
             while not condition():
                 self._changed.clear()
                 await self._changed.wait()
+
+
+async def _eventually(condition: Callable[[], object]) -> None:
+    """For what no event tells: processes and files."""
+    async with asyncio.timeout(PATIENCE):
+        for _ in itertools.count():
+            if condition():
+                return
+            await asyncio.sleep(0.01)
 
 
 class FakeServer:
@@ -447,20 +457,29 @@ def base_settings() -> str:
 
 
 @pytest.fixture
-async def prepared(server: FakeServer, tmp_path: Path) -> Machine:
-    """A paired host whose service the test starts itself."""
-    tmp_path.chmod(0o700)
-    return Machine(server, tmp_path, SETTINGS)
+def eventually() -> Callable:
+    return _eventually
 
 
 @pytest.fixture
-async def start(server: FakeServer, tmp_path: Path) -> AsyncIterator[Callable]:
-    """Start a host with some settings and wait for its report."""
+def private(tmp_path: Path) -> Path:
     tmp_path.chmod(0o700)
+    return tmp_path
+
+
+@pytest.fixture
+async def prepared(server: FakeServer, private: Path) -> Machine:
+    """A paired host whose service the test starts itself."""
+    return Machine(server, private, SETTINGS)
+
+
+@pytest.fixture
+async def start(server: FakeServer, private: Path) -> AsyncIterator[Callable]:
+    """Start a host with some settings and wait for its report."""
     started: list[tuple[Machine, asyncio.Task]] = []
 
     async def begin(text: str = SETTINGS, *, report: bool = True) -> Machine:
-        machine = Machine(server, tmp_path, text)
+        machine = Machine(server, private, text)
         started.append((machine, asyncio.create_task(machine.control.run())))
         if report:
             await server.reported()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bothy_host import cli, rest, state
+from bothy_host import cli, processes, rest, state
 from bothy_wire import frames
 
 PROGRAM = [sys.executable, "-c", "from bothy_host.cli import main; main()"]
@@ -144,6 +144,6 @@ async def test_a_second_run_is_refused_and_sigterm_ends_everything(server, prepa
     process.send_signal(signal.SIGTERM)
     _, output = await asyncio.wait_for(process.communicate(), 20)
     assert process.returncode == 0
-    assert not Path(f"/proc/{shell}").exists()
+    assert not processes.members(shell)
     for secret in (prepared.state.signing_key, prepared.state.channel_key, prepared.state.join.encode()):
         assert secret not in output

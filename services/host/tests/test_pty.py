@@ -4,6 +4,7 @@ import asyncio
 import os
 import pwd
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -121,11 +122,11 @@ async def test_a_missing_home_is_no_reason_to_fail():
 
 
 async def test_no_descriptor_is_left_open_when_nothing_starts(monkeypatch):
-    before = os.listdir("/proc/self/fd")
+    before = _descriptors()
     monkeypatch.setattr("bothy_host.pty.sys.executable", "/no/such/python")
     with pytest.raises(SpawnError):
         Pty(program("/bin/true"), 80, 24, Heard())
-    assert os.listdir("/proc/self/fd") == before
+    assert _descriptors() == before
 
 
 async def test_input_nobody_takes_does_not_spin_and_counts_as_taken():
@@ -138,35 +139,31 @@ async def test_input_nobody_takes_does_not_spin_and_counts_as_taken():
     pty.resize(10, 10)
 
 
-async def test_forgotten_input_is_counted():
+async def test_forgotten_input_is_counted(eventually):
     heard = Heard()
     pty = Pty(program("/bin/sh", "-c", "stty raw -echo; echo on; exec sleep 9999"), 80, 24, heard)
-    while b"on" not in heard.output:
-        await asyncio.sleep(0.01)
+    await eventually(lambda: b"on" in heard.output)
     pty.write(b"x" * 100_000)
     assert pty.forget_input() + heard.typed == 100_000
     await pty.end(0.2)
 
 
-async def test_hup_then_kill_for_the_whole_process_session():
+async def test_hup_then_kill_for_the_whole_process_session(eventually):
     heard = Heard()
     script = "trap '' HUP; (sleep 9999; true) & setsid sleep 0.2 & echo on; sleep 9999; sleep 9999"
     pty = Pty(program("/bin/bash", "-c", script), 80, 24, heard)
-    while b"on" not in heard.output:
-        await asyncio.sleep(0.01)
+    await eventually(lambda: b"on" in heard.output)
     assert len(processes.members(pty.pid)) >= 3
     await asyncio.wait_for(pty.end(0.2), 20)
     assert processes.members(pty.pid) == []
     assert await heard.ends() == 137
 
 
-async def test_a_background_job_hears_the_hangup_and_holds_nothing_up():
+async def test_a_background_job_hears_the_hangup_and_holds_nothing_up(eventually):
     heard = Heard()
     pty = Pty(program("/bin/bash", "-c", "yes & sleep 0.1; exit 4"), 80, 24, heard)
     assert await heard.ends() == 4
-    async with asyncio.timeout(20):
-        while processes.members(pty.pid):
-            await asyncio.sleep(0.01)
+    await eventually(lambda: not processes.members(pty.pid))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
@@ -191,3 +188,7 @@ def test_environment_is_an_allow_list(monkeypatch):
     made = environment(ACCOUNT, "vt220", {"EDITOR": "vi", "TERM": "evil"})
     assert "BOTHY_SECRET" not in made
     assert (made["LANG"], made["LC_TIME"], made["EDITOR"], made["TERM"]) == ("en_US.UTF-8", "C", "vi", "vt220")
+
+
+def _descriptors() -> set[str]:
+    return {entry.name for entry in Path("/proc/self/fd").iterdir()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import socket
 import ssl
@@ -15,6 +14,7 @@ import pytest
 
 from bothy_host import rest
 from bothy_host.tokens import KeysUnavailable
+from bothy_wire.codes import code_hash
 from bothy_wire.signing import Purpose, verify
 
 TLS = ssl.create_default_context()
@@ -65,7 +65,7 @@ def test_pairing_proves_both_keys(site):
     assert site.path == "/api/v1/hosts/pair"
     assert site.body["code"] == "code"
     signing, channel, signature = (base64.b64decode(site.body[n]) for n in ("signing_key", "channel_key", "signature"))
-    hashed = hashlib.sha256(b"code").digest()
+    hashed = code_hash("code")
     assert verify(signing, signature, Purpose.HOST_PAIR, site.audience, hashed, signing, channel)
     assert state.signer.public_key().public_bytes_raw() == signing
     assert state.channel_public == channel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import os
 import uuid
@@ -88,7 +89,7 @@ async def test_br07_last_output_is_never_lost(start, base_settings):
 
 async def test_br08_nothing_is_left_behind(start, server):
     machine = await start()
-    terminals = len(os.listdir("/dev/pts"))
+    terminals = _terminals()
     devices = []
     for number in range(6):
         device, side = await machine.session()
@@ -104,7 +105,7 @@ async def test_br08_nothing_is_left_behind(start, server):
     await asyncio.wait_for(asyncio.gather(*machine.sessions._tasks), 20)
     assert [processes.members(pid) for pid in pids] == [[]] * len(pids)
     assert not _zombies_of(os.getpid())
-    assert len(os.listdir("/dev/pts")) == terminals
+    assert _terminals() == terminals
 
 
 async def test_br08_background_job_does_not_hold_the_session_open(start):
@@ -238,7 +239,7 @@ async def test_output_stops_at_the_window_and_ctrl_c_still_works(start):
     assert len(device.output) < 2 * window
 
 
-async def test_program_waits_for_an_absent_person_then_goes_on(start, base_settings, tmp_path):
+async def test_program_waits_for_an_absent_person_then_goes_on(start, base_settings, tmp_path, eventually):
     limits = "[host]\nreplay_bytes = 65536\nrepaint_bytes = 8192\nhold_output = 0.3\n"
     machine = await start(base_settings.replace("[host]\n", limits))
     device, side = await machine.session()
@@ -249,9 +250,7 @@ async def test_program_waits_for_an_absent_person_then_goes_on(start, base_setti
     device.greedy = False
     await device.type(b"x")
     await side.leave()
-    async with asyncio.timeout(20):
-        while not mark.exists():
-            await asyncio.sleep(0.02)
+    await eventually(mark.exists)
     second = type(device)(machine.server, machine.channel_public, device.session_id)
     await second.open(side)
     await second.changes.until(lambda: second.repainted)
@@ -416,13 +415,11 @@ async def test_exit_is_delivered_to_a_device_that_comes_back(start, server):
     await server.hears(frames.HostSessionEnded, session_id=device.session_id)
 
 
-async def test_lone_opening_that_ends_4102_is_forgotten(start, server):
+async def test_lone_opening_that_ends_4102_is_forgotten(start, server, eventually):
     server.refuse_data = [4102]
     machine = await start()
     await server.order(uuid.uuid4())
-    async with asyncio.timeout(20):
-        while machine.sessions._tasks or server.refuse_data:
-            await asyncio.sleep(0.02)
+    await eventually(lambda: not machine.sessions._tasks and not server.refuse_data)
     assert not machine.sessions.report()
     assert not machine.sessions.unrecorded()
 
@@ -436,15 +433,14 @@ async def test_secrets_are_nowhere_in_the_shell(start, monkeypatch):
     await device.shows(b"end")
     output = bytes(device.output).replace(b"pid=$$", b"")
     pid = int(output.split(b"pid=")[1].split(b".")[0])
-    environment, command = (Path(f"/proc/{pid}/{name}").read_bytes() for name in ("environ", "cmdline"))
+    environment, command, links = _seen_from_outside(pid)
     names = {entry.split(b"=")[0].decode() for entry in environment.split(b"\0") if entry}
     assert names <= {"PATH", "LANG", "TERM", "HOME", "SHELL", "USER", "LOGNAME", "PS1", "HISTFILE"} | {
         name for name in os.environ if name.startswith("LC_")
     }
     for secret in (machine.state.signing_key, machine.state.channel_key):
-        for spelled in (secret, secret.hex().encode(), __import__("base64").b64encode(secret)):
+        for spelled in (secret, secret.hex().encode(), base64.b64encode(secret)):
             assert spelled not in environment + command
-    links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
     assert all(link.startswith("/dev/pts/") or link == "/dev/tty" for link in links), links
 
 
@@ -459,3 +455,14 @@ def _zombies_of(parent: int) -> list[str]:
             if fields[0] == "Z" and int(fields[1]) == parent:
                 found.append(entry.name)
     return found
+
+
+def _terminals() -> int:
+    return len(list(Path("/dev/pts").iterdir()))
+
+
+def _seen_from_outside(pid: int) -> tuple[bytes, bytes, list[str]]:
+    """Environment, command line and open files of a process."""
+    process = Path(f"/proc/{pid}")
+    links = [str(entry.readlink()) for entry in (process / "fd").iterdir()]
+    return (process / "environ").read_bytes(), (process / "cmdline").read_bytes(), links

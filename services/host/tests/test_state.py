@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import uuid
@@ -62,6 +61,6 @@ def test_one_process_at_a_time(tmp_path):
 
 
 def test_an_open_folder_is_refused(tmp_path):
-    os.chmod(tmp_path, 0o755)
+    tmp_path.chmod(0o755)
     with pytest.raises(StateError, match="chmod 700"), locked(tmp_path):
         pass

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import asyncio
+import ssl
+
+import pytest
+from websockets.asyncio.server import serve
+from websockets.exceptions import ConnectionClosed
+
+from bothy_host.dial import DialError, Manner, Outbox, close_code, dialled, leave
+
+MANNER = Manner(dial_timeout=5, close_timeout=0.2, ping_interval=0.1, ping_timeout=0.1, max_frame_bytes=65792)
+TLS = ssl.create_default_context()
+
+
+@pytest.fixture
+async def site():
+    connections = []
+
+    async def handle(connection) -> None:
+        connections.append(connection)
+        try:
+            async for message in connection:
+                await connection.send(message)
+        except ConnectionClosed:
+            pass
+
+    async with serve(
+        handle, "127.0.0.1", 0, subprotocols=["x"], ping_interval=None, max_size=None, close_timeout=0.2
+    ) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", connections
+
+
+async def test_no_compression_is_offered_and_a_quiet_peer_that_lives_is_kept(site):
+    audience, connections = site
+    async with dialled(audience, "/a", "x", MANNER, TLS) as connection:
+        assert "Sec-WebSocket-Extensions" not in connections[0].request.headers
+        await asyncio.sleep(4 * (MANNER.ping_interval + MANNER.ping_timeout))
+        await connection.send("still")
+        assert await connection.recv() == "still"
+
+
+async def test_a_peer_that_reads_nothing_is_left(site):
+    audience, connections = site
+    async with dialled(audience, "/a", "x", MANNER, TLS) as connection:
+        connections[0].transport.pause_reading()
+        with pytest.raises(ConnectionClosed) as closed:
+            await asyncio.wait_for(connection.recv(), 10)
+        assert close_code(closed.value) == 1006
+    connections[0].transport.abort()
+
+
+async def test_leaving_gives_up_on_a_full_connection(site):
+    audience, connections = site
+    async with dialled(audience, "/a", "x", MANNER, TLS) as connection:
+        connections[0].transport.pause_reading()
+        outbox = Outbox()
+        for _ in range(200):
+            outbox.put(b"x" * 60_000)
+        writing = asyncio.create_task(outbox.empty_into(connection))
+        await asyncio.sleep(0)
+        await asyncio.wait_for(leave(connection, 1000, "x" * 500), 10)
+        await asyncio.wait_for(writing, 10)
+    connections[0].transport.abort()
+
+
+async def test_a_message_that_is_too_large_is_refused(site):
+    audience, connections = site
+    async with dialled(audience, "/a", "x", MANNER, TLS) as connection:
+        await connections[0].send(b"x" * 70_000)
+        with pytest.raises(ConnectionClosed):
+            await connection.recv()
+    assert connections[0].close_code == 1009
+
+
+async def test_what_is_no_server_is_one_line(unused_tcp_port):
+    async def shout(_, writer) -> None:
+        writer.write(b"HTTP/1.0 400 plain\r\n\r\n")
+        writer.close()
+
+    plain = await asyncio.start_server(shout, "127.0.0.1", 0)
+    port = plain.sockets[0].getsockname()[1]
+    wrong = {f"http://127.0.0.1:{unused_tcp_port}": "onnect", f"https://127.0.0.1:{port}": "TLS"}
+    for audience, word in wrong.items():
+        with pytest.raises(DialError, match=word):
+            async with dialled(audience, "/a", "x", MANNER, TLS):
+                pass
+    plain.close()
+    await plain.wait_closed()
