@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from bothy_device.state import Login
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 def _server_option(command: F) -> F:
@@ -106,7 +106,7 @@ def trust(host: str, fingerprint: str, server: str | None) -> None:
 @_server_option
 def open_(host: str, profile: str | None, user: str | None, host_key: str | None, server: str | None) -> int:
     """Open a terminal on HOST (a name or an id)."""
-    return asyncio.run(_opening(server).open(host, profile, user, host_key))
+    return _run(_opening(server).open(host, profile, user, host_key))
 
 
 @cli.command()
@@ -114,7 +114,7 @@ def open_(host: str, profile: str | None, user: str | None, host_key: str | None
 @_server_option
 def attach(session: str, server: str | None) -> int:
     """Go on with SESSION (the beginning of its id is enough)."""
-    return asyncio.run(_opening(server).attach(session))
+    return _run(_opening(server).attach(session))
 
 
 @cli.command()
@@ -156,6 +156,12 @@ def show(server: str | None) -> None:
     click.echo(describe(_login(server)))
 
 
+def _run(talk: Coroutine[Any, Any, T]) -> T:
+    import asyncio
+
+    return asyncio.run(talk)
+
+
 def _login(server: str | None) -> Login:
     from bothy_device.state import Logins, home
 
@@ -175,7 +181,7 @@ def _ask(server: str | None, question: Callable[[Rest], Any]) -> Any:
         async with Rest(known.server, timeout=timeout, login=known) as rest:
             return await question(rest)
 
-    return asyncio.run(talk())
+    return _run(talk())
 
 
 def _opening(server: str | None) -> Opening:
