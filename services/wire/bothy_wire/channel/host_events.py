@@ -9,7 +9,7 @@ from bothy_wire.channel.handshake import Message1
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """Message 1 opened. Answer with :meth:`~bothy_wire.channel.host_end.HostEnd.accept` or :meth:`~bothy_wire.channel.host_end.HostEnd.refuse`."""
+    """Message 1 opened. Answer with ``accept`` or ``refuse`` of :class:`~bothy_wire.channel.host_end.HostEnd`."""
 
     message1: Message1
     device_key: bytes
