@@ -1,6 +1,7 @@
 """Bad input gets a clear error or close code, nothing is written and nothing hangs."""
 
 import json
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -9,7 +10,16 @@ from bothy_kit.cluster import ORIGIN, cluster
 from bothy_kit.fake_device import FakeDevice
 from bothy_kit.fake_host import ControlSocket, FakeHost
 from bothy_kit.sockets import FakeSide
-from bothy_wire.frames import HostHello, HostIdentified, HostSessionOpen, SidePaired, StreamHello
+from bothy_wire.frames import (
+    HostHello,
+    HostIdentified,
+    HostSessionClose,
+    HostSessionOpen,
+    ReportedSession,
+    SidePaired,
+    StreamHello,
+    encode,
+)
 from bothy_wire.limits import (
     CONTROL_PATH,
     DATA_SUBPROTOCOL,
@@ -299,3 +309,15 @@ async def test_the_hello_of_a_control_connection_comes_first(one):
     control = await ControlSocket.dial(f"{one.nodes[0].url}{CONTROL_PATH}")
     hello = await control.expect(HostHello)
     assert (hello.protocol_min, hello.protocol_max, len(hello.challenge)) == (1, 1, 32)
+
+
+async def test_an_identified_host_may_send_longer_frames_and_no_longer_ones_than_the_limit(one):
+    await one.device()
+    host = await one.host()
+    control = await host.connect()
+    listed = [ReportedSession(session_id=uuid4(), phase="running", attached=True) for _ in range(300)]
+    assert len(encode(host.report(*listed))) > 20_000
+    await control.send(host.report(*listed))
+    assert (await control.expect(HostSessionClose)).reason == "host_repaired"
+    await control.socket.send(" " * 70_000)
+    assert (await control.closed()).code == 1009

@@ -278,7 +278,7 @@ async def node(settings: Settings, parts: Lifecycle) -> AsyncIterator[Node]:
         linger = settings.terminal.close_linger
         async with (
             _internal(base, health, metrics) as internal,
-            listening(app, settings.server.listen, settings.wire.max_frame_bytes, linger) as public,
+            listening(app, settings.server.listen, settings.wire.max_unidentified_frame_bytes, linger) as public,
         ):
             try:
                 yield Node(node_id, public, internal, switchboard, control_sockets, links, presence, health)
@@ -345,7 +345,7 @@ def _sweep(base: Foundation, uow: SqlUnitOfWork) -> Sweep:
 async def _internal(base: Foundation, health: Health, metrics: Metrics) -> AsyncIterator[Address]:
     settings = base.settings
     app = internal_app(health, metrics)
-    async with listening(app, settings.server.internal_listen, settings.wire.max_frame_bytes, 1) as address:
+    async with listening(app, settings.server.internal_listen, settings.wire.max_unidentified_frame_bytes, 1) as address:
         yield address
 
 
@@ -452,7 +452,6 @@ def _control_limits(settings: Settings) -> ControlLimits:
     terminal, wire = settings.terminal, settings.wire
     return ControlLimits(
         wire.identify_timeout,
-        wire.max_unidentified_frame_bytes,
         wire.max_frame_bytes,
         terminal.host_heartbeat_interval,
         terminal.host_heartbeat_miss_limit,

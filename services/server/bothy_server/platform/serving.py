@@ -21,7 +21,10 @@ class ListenError(Exception):
 
 @asynccontextmanager
 async def listening(app: ASGIApp, address: Address, max_message_bytes: int, linger: float) -> AsyncIterator[Address]:
-    """Serve ``app``; gives the address with the real port. ``linger`` in seconds bounds the wait for open requests.
+    """Serve ``app``; gives the address with the real port.
+
+    ``max_message_bytes`` bounds a socket's messages until its endpoint raises the limit (``bothy.message_limit``) or the
+    socket leaves ASGI. ``linger`` in seconds bounds the wait for open requests at the end.
 
     uvicorn's own pings, compression and signal handlers stay off: slow but living sockets are judged by our heartbeats,
     and the process leaves in an order of its own.

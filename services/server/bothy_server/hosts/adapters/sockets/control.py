@@ -50,7 +50,6 @@ class ControlLimits:
     """Seconds, bytes and counts (keys ``wire.*``, ``terminal.*``)."""
 
     identify_timeout: float
-    max_unidentified_frame_bytes: int
     max_frame_bytes: int
     heartbeat_interval: float
     miss_limit: int
@@ -203,7 +202,7 @@ class _Connection:
         self.send(self._hello(challenge, jwks))
         try:
             async with asyncio.timeout(self._limits.identify_timeout):
-                text = await self._text(self._limits.max_unidentified_frame_bytes)
+                text = await self._text()
         except TimeoutError:
             self.close(CloseCode.IDENTIFY_TIMEOUT)
             return
@@ -237,6 +236,7 @@ class _Connection:
                 self.close(code, reason)
                 return False
             case Waits(pairing_seq):
+                self._trust()
                 if not self._pairing_seq:
                     self.send(HostPending())
                 self._pairing_seq = pairing_seq
@@ -244,12 +244,17 @@ class _Connection:
                 self._admitted = outcome
                 self._pairing_seq = pairing_seq
                 self._links.register(self)
+                self._trust()
                 self.send(
                     HostIdentified(
                         conn_id=conn_id, pairing_seq=pairing_seq, join_offered=join_offered, limits=self._limits.host
                     )
                 )
         return True
+
+    def _trust(self) -> None:
+        """An identified host may send longer frames than a stranger."""
+        self._websocket.scope["extensions"]["bothy.message_limit"](self._limits.max_frame_bytes)
 
     async def _watch_row(self, challenge: bytes) -> None:
         """Each time the row changed: proceed when it was confirmed, go when it says so."""
@@ -274,7 +279,7 @@ class _Connection:
             silence = self._limits.heartbeat_interval * self._limits.miss_limit
             try:
                 async with asyncio.timeout(silence):
-                    text = await self._text(self._limits.max_frame_bytes)
+                    text = await self._text()
             except TimeoutError:
                 self.close(CloseCode.SILENT)
                 return
@@ -305,7 +310,7 @@ class _Connection:
             case _:
                 raise FrameError("this frame is not expected before host.report")
 
-    async def _text(self, limit: int) -> str | None:
+    async def _text(self) -> str | None:
         """One text message, or None after closing for what is none."""
         message: dict[str, Any] = dict(await self._websocket.receive())
         if message["type"] == "websocket.disconnect":
@@ -313,9 +318,6 @@ class _Connection:
         text: str | None = message.get("text")
         if text is None:
             self.close(CloseCode.PROTOCOL_VIOLATION, "text frames only")
-        elif len(text.encode()) > limit:
-            self.close(CloseCode.TOO_LARGE)
-            return None
         return text
 
     async def _write(self) -> None:

@@ -135,6 +135,4 @@ class SideSockets:
         text: str | None = message.get("text")
         if text is None:
             raise _Refusal(CloseCode.PROTOCOL_VIOLATION, "a text frame was expected")
-        if len(text.encode()) > self._limits.max_unidentified_frame_bytes:
-            raise _Refusal(CloseCode.TOO_LARGE)
         return text
