@@ -249,8 +249,8 @@ class Hosts(Group):
     """Life of a pairing code."""
     last_seen_interval: Seconds = 60
     """When a connected host was last seen is written at most this often."""
-    max_waiting_frames: Count = 256
-    """Frames that wait for one control connection; one that takes none while so many wait is closed."""
+    max_waiting_frames: Annotated[Count, Field(ge=1024)] = 2048
+    """Frames that wait for one control connection; one that takes none while so many wait is closed. A report of 1024 sessions may be answered by as many frames."""
 
 
 class Identity(Group):
