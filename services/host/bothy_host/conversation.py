@@ -16,7 +16,7 @@ from bothy_host.gate import HandshakeRefused, Order, admit
 from bothy_host.host import Host
 from bothy_host.output import Output
 from bothy_wire.channel import HostEnd, Message1, Resume
-from bothy_wire.channel.host_end import Acknowledged, HostEvent, Input, Offered, Opened, Pinged, Resized
+from bothy_wire.channel.host_events import Acknowledged, HostEvent, Input, Offered, Opened, Pinged, Resized
 from bothy_wire.errors import ChannelError
 from bothy_wire.limits import LINEAGE_BYTES
 

@@ -33,7 +33,7 @@ from bothy_host.tokens import TokenDesk
 from bothy_wire import frames, limits
 from bothy_wire.channel import DeviceEnd
 from bothy_wire.channel import Limits as ChannelLimits
-from bothy_wire.channel.device_end import Exited, Notice, Opened, Output, Refusal, Repaint
+from bothy_wire.channel.device_events import Exited, Notice, Opened, Output, Refusal, Repaint
 from bothy_wire.signing import Purpose, thumbprint, verify
 
 PATIENCE = 20.0

@@ -6,12 +6,14 @@ import asyncio
 import base64
 import hashlib
 import os
+import pwd
 import uuid
 from pathlib import Path
 
 from bothy_host import processes
 from bothy_wire import frames
 
+ME = pwd.getpwuid(os.geteuid()).pw_name
 RAW = b"stty raw -echo; echo rea''dy; "
 
 
@@ -78,7 +80,7 @@ async def test_br06_paste_with_echo_does_not_lock_up(start, tmp_path):
 
 async def test_br07_last_output_is_never_lost(start, base_settings):
     command = '["/bin/bash", "-c", "head -c 60000 /dev/zero | tr \'\\\\0\' z; exit 7"]'
-    machine = await start(base_settings + f'[profile.burst]\ncommand = {command}\nusers = ["root"]\n')
+    machine = await start(base_settings + f'[profile.burst]\ncommand = {command}\nusers = ["{ME}"]\n')
     for _ in range(30):
         device, side = await machine.session("burst")
         token = machine.server.token(device.session_id, device.public, profile="burst")
