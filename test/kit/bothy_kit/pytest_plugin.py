@@ -33,3 +33,11 @@ def database_url(postgres: Postgres, migrated_template: str) -> Iterator[str]:
     name = postgres.create_database(migrated_template)
     yield postgres.url(name)
     postgres.drop_database(name)
+
+
+@pytest.fixture(scope="module")
+def shared_database_url(postgres: Postgres, migrated_template: str) -> Iterator[str]:
+    """The same for all tests of a module: they give every row a name or id of its own."""
+    name = postgres.create_database(migrated_template)
+    yield postgres.url(name)
+    postgres.drop_database(name)
