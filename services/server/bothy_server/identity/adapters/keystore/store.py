@@ -56,21 +56,24 @@ def load_keys(directory: Path) -> tuple[SigningKey, ...]:
 
 
 def add_key(directory: Path, created_at: datetime, signs_from: datetime) -> SigningKey:
-    """Make a key and store it durably."""
+    """Make a key and store it durably. Raises :class:`KeyStoreError` when the directory cannot be written."""
     key = Ed25519PrivateKey.generate()
     made = SigningKey(thumbprint(key.public_key().public_bytes_raw()), key, created_at, signs_from)
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     body = {
         "kid": made.kid,
         "created_at": created_at.isoformat(),
         "signs_from": signs_from.isoformat(),
         "private_key": base64.b64encode(key.private_bytes_raw()).decode(),
     }
-    with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as file:  # mode 0600
-        json.dump(body, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).rename(directory / f"{made.kid}.json")
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as file:  # mode 0600
+            json.dump(body, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(file.name).rename(directory / f"{made.kid}.json")
+    except OSError as error:
+        raise KeyStoreError(f"{directory}: {error.strerror}") from error
     return made
 
 
