@@ -1,0 +1,67 @@
+"""Challenges and step-ups as rows. Their use cases show how they are spent; here is what becomes of them afterwards."""
+
+from uuid import UUID
+
+import pytest
+
+from bothy_server.identity.app.ports import Challenge, ChallengeStore
+
+NOBODY = UUID(int=1)
+
+
+async def add(rows, challenge, ttl_s=60):
+    async with rows.uow() as unit:
+        return await unit.of(ChallengeStore).add(rows.new_id(), challenge, ttl_s)
+
+
+async def use(rows, value, device, *, login):
+    async with rows.uow() as unit:
+        return await unit.of(ChallengeStore).use(value, device.id, login=login)
+
+
+@pytest.mark.parametrize("purpose", ["open", "attach"])
+async def test_a_challenge_comes_back_as_it_was_stored(rows, purpose):
+    device = await rows.device()
+    host = await rows.host(device)
+    wanted = Challenge(rows.new_id().bytes * 2, device.id, purpose, host.id, "shell", "alex-shell")
+    assert await add(rows, wanted)
+    assert await use(rows, wanted.value, device, login=True) is None
+    assert await use(rows, wanted.value, device, login=False) == wanted
+    assert await use(rows, wanted.value, device, login=False) is None
+
+
+async def test_a_login_challenge_names_a_device_only(rows):
+    device = await rows.device()
+    wanted = Challenge(rows.new_id().bytes * 2, device.id, "login")
+    assert await add(rows, wanted)
+    assert await use(rows, wanted.value, device, login=False) is None
+    assert await use(rows, wanted.value, device, login=True) == wanted
+
+
+async def test_nothing_is_stored_for_a_device_or_host_that_is_not_there(rows):
+    device = await rows.device()
+    assert not await add(rows, Challenge(b"x", NOBODY, "login"))
+    assert not await add(rows, Challenge(b"x", device.id, "open", NOBODY, "shell", "alex-shell"))
+    assert await rows.run("SELECT FROM challenges WHERE device_id = :id", id=device.id) == []
+
+
+async def test_what_expired_is_forgotten_and_nothing_else(rows):
+    device = await rows.device()
+    host = await rows.host(device)
+    for ttl_s in (-1, 60):
+        await add(rows, Challenge(rows.new_id().bytes * 2, device.id, "login"), ttl_s)
+        await rows.step_up(device, host, ttl_s=ttl_s)
+        await rows.run(
+            "INSERT INTO invites (id, person_id, code_hash, expires_at)"
+            " VALUES (:id, :person, sha256(CAST(:code AS bytea)), now() + make_interval(secs => :ttl_s))",
+            id=rows.new_id(),
+            person=device.person_id,
+            code=rows.new_id().bytes,
+            ttl_s=ttl_s,
+        )
+    async with rows.uow() as unit:
+        assert await unit.of(ChallengeStore).prune() == 3
+        assert await unit.of(ChallengeStore).prune() == 0
+    for table in ("challenges", "step_ups", "invites"):
+        query = f"SELECT expires_at > now() FROM {table} WHERE person_id = :id"
+        assert await rows.run(query, id=device.person_id) == [(True,)]

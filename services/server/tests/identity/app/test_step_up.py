@@ -1,0 +1,126 @@
+"""A step-up: one device, one act, one use, one server."""
+
+import asyncio
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from bothy_kit.cluster import ORIGIN
+from bothy_server.identity.app.api import consume_step_up
+from bothy_server.identity.app.ports import Challenge, ChallengeStore
+from bothy_server.identity.app.step_up import StepUp, StepUpLimits
+from bothy_server.kernel.problems import Problem
+from bothy_wire.signing import Purpose
+
+NOBODY = UUID(int=1)
+ELSEWHERE = "https://other.example.com"
+
+
+@pytest.fixture
+def step_up(rows, clock):
+    return StepUp(rows.uow, clock, [ELSEWHERE + ":8443", ORIGIN], StepUpLimits(challenge_ttl=60, step_up_window=30))
+
+
+@pytest.fixture
+async def device(rows):
+    return await rows.device()
+
+
+@pytest.fixture
+async def act(rows, device):
+    """Purpose, host, profile, session user: what the device is about to do."""
+    host = await rows.host(device)
+    return "open", host.id, "shell", "alex-shell"
+
+
+def signature(device, challenge, act, *, origin=ORIGIN, device_id=None, purpose=Purpose.DEVICE_STEP_UP):
+    what, host_id, profile, session_user = act
+    fields = (challenge, str(device_id or device.id), what, str(host_id), profile, session_user)
+    return device.keys.sign(purpose, *fields, origin=origin)
+
+
+async def refusal(attempt):
+    with pytest.raises(Problem) as raised:
+        await attempt
+    return raised.value.status, raised.value.code
+
+
+async def test_a_confirmation_is_worth_exactly_the_act(step_up, rows, device, act):
+    challenge, life = await step_up.challenge(device.caller, *act)
+    assert (len(challenge), life) == (32, 60)
+    step_up_id, life = await step_up.confirm(device.caller, challenge, signature(device, challenge, act))
+    assert life == 30
+    assert await rows.audit(device_id=device.id) == [("step_up.confirm", "open")]
+    async with rows.uow() as unit:
+        assert await consume_step_up(unit, step_up_id, device.caller, *act)
+
+
+async def test_the_challenge_is_stored_as_its_hash_only(step_up, rows, device, act):
+    challenge, _ = await step_up.challenge(device.caller, *act)
+    ((everything,),) = await rows.run("SELECT c::text FROM challenges c WHERE device_id = :id", id=device.id)
+    assert challenge.hex() not in everything
+
+
+async def test_there_is_no_challenge_for_a_host_that_is_not_there(step_up, rows, device):
+    before = await rows.content()
+    attempt = step_up.challenge(device.caller, "open", NOBODY, "shell", "alex-shell")
+    assert await refusal(attempt) == (404, "host_unknown")
+    assert await rows.content() == before
+
+
+async def test_a_signature_for_anything_else_confirms_nothing(step_up, rows, device, act):
+    challenge, _ = await step_up.challenge(device.caller, *act)
+    other = await rows.device()
+    purpose, host_id, profile, session_user = act
+    before = await rows.content()
+    for bad in (
+        signature(device, challenge, act, origin=ELSEWHERE),
+        signature(device, challenge, act, device_id=other.id),
+        signature(other, challenge, act, device_id=device.id),
+        signature(device, challenge, ("attach", host_id, profile, session_user)),
+        signature(device, challenge, (purpose, NOBODY, profile, session_user)),
+        signature(device, challenge, (purpose, host_id, "other", session_user)),
+        signature(device, challenge, (purpose, host_id, profile, "robin-shell")),
+        signature(device, challenge, act, purpose=Purpose.DEVICE_LOGIN),
+        signature(device, bytes(32), act),
+        bytes(64),
+    ):
+        assert await refusal(step_up.confirm(device.caller, challenge, bad)) == (401, "step_up_refused")
+    assert await rows.content() == before
+    await step_up.confirm(device.caller, challenge, signature(device, challenge, act))
+
+
+async def test_a_challenge_is_for_the_device_that_asked(step_up, rows, device, act):
+    challenge, _ = await step_up.challenge(device.caller, *act)
+    for other in (await rows.device(device.person_id), await rows.device()):
+        good = signature(other, challenge, act)
+        assert await refusal(step_up.confirm(other.caller, challenge, good)) == (401, "step_up_refused")
+    unknown = replace(device.caller, device_id=NOBODY)
+    good = signature(device, challenge, act)
+    assert await refusal(step_up.confirm(unknown, challenge, good)) == (401, "step_up_refused")
+
+
+async def test_a_login_challenge_confirms_nothing(step_up, rows, device, act):
+    value = bytes(range(32))
+    async with rows.uow() as unit:
+        await unit.of(ChallengeStore).add(rows.new_id(), Challenge(value, device.id, "login"), 60)
+    attempt = step_up.confirm(device.caller, value, signature(device, value, act))
+    assert await refusal(attempt) == (401, "step_up_refused")
+
+
+@pytest.mark.parametrize("column", ["used_at", "expires_at"])
+async def test_a_challenge_used_or_too_old_confirms_nothing(step_up, rows, device, act, column):
+    challenge, _ = await step_up.challenge(device.caller, *act)
+    await rows.run(f"UPDATE challenges SET {column} = now() WHERE device_id = :id", id=device.id)
+    attempt = step_up.confirm(device.caller, challenge, signature(device, challenge, act))
+    assert await refusal(attempt) == (401, "step_up_refused")
+
+
+async def test_of_two_confirmations_at_once_exactly_one_wins(step_up, rows, device, act):
+    challenge, _ = await step_up.challenge(device.caller, *act)
+    good = signature(device, challenge, act)
+    attempts = [step_up.confirm(device.caller, challenge, good) for _ in range(3)]
+    results = await asyncio.gather(*attempts, return_exceptions=True)
+    assert sorted(type(each).__name__ for each in results) == ["Problem", "Problem", "tuple"]
+    assert await rows.run("SELECT count(*) FROM step_ups WHERE device_id = :id", id=device.id) == [(1,)]
