@@ -62,10 +62,10 @@ async def _serve(settings: Settings) -> None:
             loop.add_signal_handler(each, parts.stop)
         role = settings.server.role
         if role == "worker":
-            internal = await parts.start("worker", wiring.worker(settings, parts))
+            internal = await wiring.start_worker(settings, parts)
             _log.info("ready", extra={"role": role, "internal": str(internal)})
         else:
-            node = await parts.start("node", wiring.node(settings, parts))
+            node = await wiring.start_node(settings, parts)
             addresses = {"public": str(node.public), "internal": str(node.internal)}
             _log.info("ready", extra={"role": role, "node": str(node.id), **addresses})
         await parts.until_stopped()

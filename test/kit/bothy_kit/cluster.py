@@ -128,7 +128,7 @@ async def start(made: Settings) -> Running:
     """One node."""
     stack = AsyncExitStack()
     parts = await stack.enter_async_context(Lifecycle())
-    node = await parts.start("node", wiring.node(made, parts))
+    node = await wiring.start_node(made, parts)
     return Running(node, f"http://{node.public}", stack)
 
 

@@ -1,0 +1,139 @@
+"""From the settings to the limits of each part, so that no part knows the settings."""
+
+from __future__ import annotations
+
+from bothy_server.cluster.app.inbox import InboxLimits
+from bothy_server.cluster.domain import listener as listener_rule
+from bothy_server.hosts.adapters.sockets.control import ControlLimits
+from bothy_server.hosts.app.pairing import PairingLimits
+from bothy_server.hosts.domain.presence import PresenceLimits
+from bothy_server.identity.adapters.keystore.tokens import TokenLimits
+from bothy_server.identity.app.login import LoginLimits
+from bothy_server.identity.app.step_up import StepUpLimits
+from bothy_server.platform.event_log import TailLimits
+from bothy_server.platform.settings import Settings
+from bothy_server.terminal.adapters.sockets.forwarder import ForwarderLimits
+from bothy_server.terminal.app.open_session import SessionLimits
+from bothy_server.terminal.app.sweep import SweepLimits
+from bothy_server.terminal.app.switchboard import Bounds
+from bothy_server.terminal.domain import rendezvous
+from bothy_wire.frames import HostLimits
+
+
+def warnings_per_minute(settings: Settings) -> int:
+    """The rate of repeated warnings."""
+    rate = settings.log.repeat_rate
+    return max(1, round(rate.count * 60 / rate.period_s))
+
+
+def inbox(settings: Settings) -> InboxLimits:
+    """Of each signal handler's inbox."""
+    return InboxLimits(
+        settings.cluster.max_waiting_signals, settings.database.retry_after, warnings_per_minute(settings)
+    )
+
+
+def listener(settings: Settings) -> listener_rule.Limits:
+    """Of the ephemeral listener."""
+    database = settings.database
+    return listener_rule.Limits(
+        database.listen_reconnect_backoff_cap, database.listen_watchdog_interval, database.listen_echo_timeout
+    )
+
+
+def tail(settings: Settings) -> TailLimits:
+    """Of the event log's reader."""
+    return TailLimits(
+        settings.event_log.poll_interval,
+        settings.database.listen_reconnect_backoff_cap,
+        settings.database.transaction_timeout,
+        settings.event_log.batch,
+    )
+
+
+def presence(settings: Settings) -> PresenceLimits:
+    """Of the presence view."""
+    return PresenceLimits(settings.terminal.host_heartbeat_interval, settings.terminal.host_heartbeat_miss_limit)
+
+
+def meeting(settings: Settings) -> rendezvous.Limits:
+    """Of every rendezvous."""
+    terminal = settings.terminal
+    return rendezvous.Limits(
+        terminal.open_timeout, terminal.start_timeout, terminal.redial_after, terminal.stall_timeout
+    )
+
+
+def sessions(settings: Settings) -> SessionLimits:
+    """Of what a person may open."""
+    terminal = settings.terminal
+    return SessionLimits(
+        terminal.max_sessions_per_person, terminal.max_sessions_per_host, terminal.max_duration, terminal.resume_window
+    )
+
+
+def control(settings: Settings) -> ControlLimits:
+    """Of control connections, and what a host is told."""
+    terminal, wire = settings.terminal, settings.wire
+    return ControlLimits(
+        wire.identify_timeout,
+        wire.max_frame_bytes,
+        terminal.host_heartbeat_interval,
+        terminal.host_heartbeat_miss_limit,
+        settings.hosts.max_waiting_frames,
+        terminal.close_linger,
+        HostLimits(
+            idle_timeout_s=terminal.idle_timeout,
+            idle_grace_s=terminal.idle_grace,
+            detach_grace_s=terminal.detach_grace,
+            max_duration_s=terminal.max_duration,
+        ),
+    )
+
+
+def forwarder(settings: Settings) -> ForwarderLimits:
+    """Of the data plane."""
+    wire, relay, terminal = settings.wire, settings.relay, settings.terminal
+    return ForwarderLimits(
+        max_frame_bytes=wire.max_frame_bytes,
+        max_unidentified_frame_bytes=wire.max_unidentified_frame_bytes,
+        buffer_high_bytes=relay.buffer_high_bytes,
+        buffer_low_bytes=relay.buffer_low_bytes,
+        socket_buffer_bytes=relay.socket_buffer_bytes,
+        stall_timeout=terminal.stall_timeout,
+        close_linger=terminal.close_linger,
+        ping_interval=wire.ping_interval,
+        ping_timeout=wire.ping_timeout,
+    )
+
+
+def bounds(settings: Settings) -> Bounds:
+    """Of the switchboard."""
+    return Bounds(settings.terminal.max_pending_per_node, settings.terminal.max_expectations_per_node)
+
+
+def sweep(settings: Settings) -> SweepLimits:
+    """Of the worker's sweep."""
+    terminal = settings.terminal
+    return SweepLimits(terminal.sweep_interval, terminal.open_timeout, terminal.start_timeout)
+
+
+def login(settings: Settings) -> LoginLimits:
+    """Of invites and login challenges."""
+    return LoginLimits(settings.identity.invite_ttl, settings.identity.challenge_ttl)
+
+
+def step_up(settings: Settings) -> StepUpLimits:
+    """Of confirmations."""
+    return StepUpLimits(settings.identity.challenge_ttl, settings.identity.step_up_window)
+
+
+def pairing(settings: Settings) -> PairingLimits:
+    """Of pairing codes."""
+    return PairingLimits(settings.hosts.pairing_code_ttl, settings.hosts.pairing)
+
+
+def tokens(settings: Settings) -> TokenLimits:
+    """Of the tokens that a node mints."""
+    identity = settings.identity
+    return TokenLimits(identity.access_token_ttl, settings.terminal.session_token_ttl, identity.clock_leeway)
