@@ -22,6 +22,7 @@ from bothy_host.clock import steady
 from bothy_host.dial import NO_CODE, Connection, DialError, Outbox, close_code, dialled, leave
 from bothy_host.host import Host
 from bothy_host.sessions import News, Sessions
+from bothy_host.state import StateError
 from bothy_wire.close_codes import CloseCode, text_of
 from bothy_wire.errors import FrameError
 from bothy_wire.frames import (
@@ -120,6 +121,10 @@ class Control:
         except TimeoutError:
             _log.warning("control connection: %s said nothing", audience)
             return NO_CODE
+        except StateError as error:
+            # A full disk is no reason to end the sessions; without the value on the disk the host may not report.
+            _log.error("%s", error)
+            return CloseCode.INTERNAL
         except ConnectionClosed as error:
             code = close_code(error)
         _log.info("control connection: %s (%d)", text_of(code), code)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.typing import Subprotocol
 
 from bothy_host.clock import steady
@@ -116,7 +116,7 @@ async def _connect(audience: str, path: str, subprotocol: str, manner: Manner, t
         )
     except ssl.SSLError as error:
         raise DialError(f"TLS: {getattr(error, 'verify_message', None) or error.reason or error}") from error
-    except (OSError, TimeoutError, InvalidHandshake, InvalidURI) as error:
+    except (OSError, TimeoutError, WebSocketException) as error:
         raise DialError(str(error) or "no answer in time") from error
     assert isinstance(connection, Connection)
     return connection

@@ -99,8 +99,9 @@ class Pairing:
 
     async def confirm(self, *, pairing_seq: int, join: str) -> None:
         """Store what ``host.identified`` said. Raises :class:`StateError`."""
-        self.state = msgspec.structs.replace(self.state, pairing_seq=pairing_seq, join=join)
-        await asyncio.to_thread(save, self._state_dir, self.state)
+        confirmed = msgspec.structs.replace(self.state, pairing_seq=pairing_seq, join=join)
+        await asyncio.to_thread(save, self._state_dir, confirmed)
+        self.state = confirmed
 
 
 @contextmanager

@@ -80,6 +80,18 @@ async def test_an_unknown_frame_ends_the_connection_but_not_the_service(start, s
     await server.changes.until(lambda: len(server.identified) == 2)
 
 
+async def test_a_full_disk_delays_the_report_and_ends_nothing(start, server):
+    machine = await start()
+    obstacle = machine.folder / "host.json.new"
+    obstacle.mkdir()
+    server.controls[-1].transport.abort()
+    await server.changes.until(lambda: len(server.identified) >= 3)
+    assert len(server.all_heard(frames.HostReport)) == 1
+    assert machine.host.pairing.state.join == "101"
+    obstacle.rmdir()
+    await server.changes.until(lambda: len(server.all_heard(frames.HostReport)) == 2)
+
+
 async def test_session_survives_the_loss_of_the_control_connection(start, server):
     machine = await start()
     device, side = await machine.session()
