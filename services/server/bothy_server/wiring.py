@@ -278,6 +278,7 @@ def _public_app(
     callers, body = Callers(uow, tokens), settings.server.max_body_bytes
     step_up = StepUp(uow, clock, settings.server.public_origins, limits.step_up(settings))
     sessions = Sessions(uow, tokens, clock, core.presence, limits.sessions(settings))
+    core.metrics.gauge("bothy.terminal.sessions.opened", "Sessions that this node opened", lambda: sessions.opened)
     pairing = _pairing(base, uow, tokens, core.host_sessions)
     routes: list[BaseRoute] = [
         WebSocketRoute(CONTROL_PATH, control_sockets.serve),

@@ -38,10 +38,15 @@ class Control:
         return close_code(await self.read(host_id), pairing_seq)
 
     async def report(self, link: ControlLink, boot_id: UUID, frame: HostReport) -> None:
-        """Store what the host offers; from now on it may be told to open sessions."""
+        """Store what the host offers, and that it holds the new join value; it may be told to open sessions from now on."""
         async with self._uow() as unit:
             await unit.of(HostStore).record_report(
-                link.host_id, frame.profiles, local_confirm=frame.require_local_confirm, os=frame.os, arch=frame.arch
+                link.host_id,
+                link.conn_id,
+                frame.profiles,
+                local_confirm=frame.require_local_confirm,
+                os=frame.os,
+                arch=frame.arch,
             )
         self._presence.alive(link)
         await self._events.reported(link, boot_id, frame.sessions)

@@ -56,9 +56,19 @@ class HostStore(Protocol):
         """What an accepted identify changes."""
 
     async def record_report(
-        self, host_id: HostId, profiles: Mapping[str, Sequence[str]], *, local_confirm: bool, os: str, arch: str
+        self,
+        host_id: HostId,
+        conn_id: ConnId,
+        profiles: Mapping[str, Sequence[str]],
+        *,
+        local_confirm: bool,
+        os: str,
+        arch: str,
     ) -> None:
-        """What the host offers."""
+        """What the host offers; it also confirms the join counter that ``conn_id`` was offered (D5).
+
+        Nothing when a newer connection identified meanwhile.
+        """
 
     async def touch(self, host_ids: Iterable[HostId]) -> None:
         """Write ``last_seen_at``."""

@@ -61,6 +61,8 @@ class Sessions:
         self._clock = clock
         self._presence = presence
         self._limits = limits
+        self.opened = 0
+        """Sessions that this node opened; only grows."""
 
     async def open(
         self, caller: Caller, host_id: HostId, profile: str, session_user: str, step_up_id: StepUpId
@@ -83,6 +85,7 @@ class Sessions:
             )
             record = await unit.of(SessionStore).add(session_id, new)
             _tell(unit, record, caller, "terminal.open", "opened")
+        self.opened += 1
         return self._opened(record, host)
 
     async def attach(self, caller: Caller, session_id: SessionId, step_up_id: StepUpId | None) -> Opened:

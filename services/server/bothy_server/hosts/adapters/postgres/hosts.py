@@ -52,8 +52,8 @@ _IDENTIFY = text("""
 """)
 _REPORT = text("""
     UPDATE hosts SET reported_profiles = CAST(:profiles AS jsonb), reported_require_local_confirm = :local_confirm,
-                     reported_os = :os, reported_arch = :arch
-    WHERE id = :id
+                     reported_os = :os, reported_arch = :arch, join_confirmed = join_offered
+    WHERE id = :id AND last_conn_id = :conn_id
 """)
 _TOUCH = text("UPDATE hosts SET last_seen_at = now() WHERE id = ANY(:ids)")
 
@@ -124,12 +124,19 @@ class PostgresHostStore:
         await self._connection.execute(_IDENTIFY, {"id": host_id, "conn_id": conn_id, "boot_id": boot_id, **counters})
 
     async def record_report(
-        self, host_id: HostId, profiles: Mapping[str, Sequence[str]], *, local_confirm: bool, os: str, arch: str
+        self,
+        host_id: HostId,
+        conn_id: ConnId,
+        profiles: Mapping[str, Sequence[str]],
+        *,
+        local_confirm: bool,
+        os: str,
+        arch: str,
     ) -> None:
         """See the port."""
         offered = json.dumps({name: list(users) for name, users in profiles.items()})
-        values = {"id": host_id, "profiles": offered, "local_confirm": local_confirm, "os": os, "arch": arch}
-        await self._connection.execute(_REPORT, values)
+        values = {"profiles": offered, "local_confirm": local_confirm, "os": os, "arch": arch}
+        await self._connection.execute(_REPORT, {"id": host_id, "conn_id": conn_id, **values})
 
     async def touch(self, host_ids: Iterable[HostId]) -> None:
         """See the port."""
