@@ -34,7 +34,7 @@ demo: setup ## everything on this machine; prints an address and a command, Ctrl
 .PHONY: test
 test: setup ## all suites; T="PATH -k NAME" passes arguments to pytest instead
 ifeq ($(strip $(T)),)
-	@$(MAKE) --no-print-directory check multinode edge demo-test
+	@$(MAKE) --no-print-directory check multinode edge package demo-test
 else
 	@$(PYTEST) $(T)
 endif
@@ -65,6 +65,10 @@ multinode: setup ## several nodes in one process
 .PHONY: edge
 edge: setup ## the example edge with a real nginx
 	$(PYTEST) test/edge
+
+.PHONY: package
+package: setup ## the wheel alone in an empty environment, as a stranger installs it
+	$(PYTEST) test/package
 
 .PHONY: demo-test
 demo-test: setup ## the demo: its check, and that it leaves nothing however it ends

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import get_args
 from uuid import UUID
 
 from bothy_server.hosts.app.api import ControlLink, ControlLinks
@@ -103,8 +102,7 @@ class HostSessions:
             rows = await unit.of(SessionStore).rows([session_id])
             record = rows.get(session_id)
             if record is not None and record.host_id == link.host_id:
-                detail: OpenFailure | None = reason if reason in get_args(OpenFailure) else None  # type: ignore[assignment]
-                close_reason: CloseReason = "open_failed" if detail else reason  # type: ignore[assignment]
+                close_reason, detail = _end(reason, record.state)
                 for closed in await unit.of(SessionStore).close([session_id], close_reason, detail):
                     tell_ended(unit, closed)
         await self._answer(link, session_id)
@@ -114,6 +112,17 @@ class HostSessions:
             record = (await unit.of(SessionStore).rows([session_id])).get(session_id)
         state = record.state if record is not None and record.host_id == link.host_id else SessionState.CLOSED
         link.send(HostSessionRecorded(session_id=session_id, state=state.value))
+
+
+def _end(reason: EndReason, state: SessionState) -> tuple[CloseReason, OpenFailure | None]:
+    """Close reason and detail. What fails an opening revokes a session that ran: its host does not want the device any more."""
+    match reason:
+        case "process_exited" | "idle" | "max_duration" | "detach_expired":
+            return reason, None
+        case detail if state is SessionState.OPENING:
+            return "open_failed", detail
+        case _:
+            return "revoked", None
 
 
 async def _running(unit: Unit, record: SessionRecord, said: ReportedSession) -> None:
