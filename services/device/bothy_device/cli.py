@@ -13,7 +13,7 @@ from bothy_device.failure import Failure
 
 if TYPE_CHECKING:
     from bothy_device.opening import Opening
-    from bothy_device.rest import Rest
+    from bothy_device.rest import Host, Rest
     from bothy_device.state import Login
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -86,16 +86,37 @@ def hosts(context: click.Context, server: str | None, as_json: bool) -> None:
 @_server_option
 def trust(host: str, fingerprint: str, server: str | None) -> None:
     """Accept a host's key, whose FINGERPRINT its owner told you."""
+    found = _with_key(host, fingerprint, server, confirmed=False)
+    click.echo(f"{found.name} is trusted with the key {fingerprint}")
+    if found.fingerprint not in (None, fingerprint):
+        click.echo(f"bothy: note: the server shows another key for it now: {found.fingerprint}", err=True)
+
+
+@hosts.command()
+@click.argument("host")
+@click.argument("fingerprint")
+@_server_option
+def confirm(host: str, fingerprint: str, server: str | None) -> None:
+    """As its owner, let a freshly paired HOST in, whose FINGERPRINT `bothy-host pair` showed on the machine."""
+    found = _with_key(host, fingerprint, server, confirmed=True)
+    click.echo(f"{found.name} is {found.state}, and trusted with the key {fingerprint}")
+
+
+def _with_key(host: str, fingerprint: str, server: str | None, *, confirmed: bool) -> Host:
+    """Pin the key that a person named, after the server agreed to it where the host is to be confirmed."""
     from bothy_device.choice import find_host
     from bothy_device.known_hosts import KnownHosts, Pin, checked_fingerprint
     from bothy_device.state import home
 
     accepted = checked_fingerprint(fingerprint)
-    found = find_host(_ask(server, lambda rest: rest.hosts()), host)
+
+    async def find(rest: Rest) -> Host:
+        found = find_host(await rest.hosts(), host)
+        return await rest.confirm(found.host_id, accepted) if confirmed else found
+
+    found: Host = _ask(server, find)
     KnownHosts(home() / "known_hosts").trust(Pin(_login(server).server, found.host_id, accepted, found.name))
-    click.echo(f"{found.name} is trusted with the key {accepted}")
-    if found.fingerprint not in (None, accepted):
-        click.echo(f"bothy: note: the server shows another key for it now: {found.fingerprint}", err=True)
+    return found
 
 
 @cli.command(name="open")

@@ -6,7 +6,6 @@ The access token is fetched with the device's key, kept in memory only, and fetc
 
 from __future__ import annotations
 
-import hashlib
 import http
 import uuid
 from types import TracebackType
@@ -21,6 +20,7 @@ from msgspec import Struct
 from bothy_device import texts, tls
 from bothy_device.failure import Failure
 from bothy_device.state import Login
+from bothy_wire.codes import code_hash
 from bothy_wire.signing import Purpose, sign
 
 ANSWER_BYTES = 16 * 1024 * 1024
@@ -144,7 +144,7 @@ class Rest:
     async def redeem(self, code: str, name: str, signer: Ed25519PrivateKey, channel_key: bytes) -> Redeemed:
         """Spend an invite code, in its normal form, on this device's keys."""
         signing_key = signer.public_key().public_bytes_raw()
-        hashed = hashlib.sha256(code.encode()).digest()
+        hashed = code_hash(code)
         signature = sign(signer, Purpose.INVITE_REDEEM, self._origin, hashed, signing_key, channel_key, name)
         body = {
             "code": code,
@@ -158,6 +158,10 @@ class Rest:
     async def hosts(self) -> list[Host]:
         """The hosts that the person may see."""
         return (await self._call("GET", "/hosts", _Hosts)).hosts
+
+    async def confirm(self, host_id: UUID, fingerprint: str) -> Host:
+        """As its owner, make a freshly paired host active: its key is the one that the machine showed."""
+        return await self._call("POST", f"/hosts/{host_id}/confirm", Host, {"fingerprint": fingerprint})
 
     async def sessions(self, *, ended: bool) -> list[SessionRow]:
         """The person's sessions; with ``ended`` those that are closed, too."""

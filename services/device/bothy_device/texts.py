@@ -9,7 +9,7 @@ from bothy_wire.close_codes import CloseCode, retry_of, text_of
 PROBLEMS: dict[str, str] = {
     "already_issued": "that was already made by an earlier try; look at it with bothy sessions",
     "device_exists": "the server knows these keys already; try again, new keys are made for every login",
-    "host_not_active": "the host is not active: its owner must confirm or enable it (bothy hosts shows its state)",
+    "host_not_active": "the host is not active: its owner must confirm (bothy hosts confirm) or enable it; bothy hosts shows its state",
     "host_unavailable": "the host is not connected; is bothy-host running there? bothy hosts shows its presence",
     "host_unknown": "there is no such host, or you have no right on it; bothy hosts lists yours",
     "idempotency_mismatch": "the server saw this request with other content; run the command again",

@@ -259,6 +259,11 @@ class FakeRelay:
             return problem(401, "token_invalid")
         if path == "/hosts":
             return 200, {"hosts": self.hosts}, {}
+        if path.endswith("/confirm"):
+            if body["fingerprint"] != fingerprint(self.host_public):
+                return problem(409, "fingerprint_mismatch")
+            self.hosts[0]["state"] = "active"
+            return 200, self.hosts[0], {}
         if path == "/step-up/challenges":
             self.wanted = body
             return 201, {"challenge": b64(challenge), "expires_in_s": 60}, {}

@@ -156,6 +156,21 @@ async def test_trusting_another_key_than_the_server_shows_is_noted(login, bothy,
     assert err == f"bothy: note: the server shows another key for it now: {fingerprint(relay.host_public)}\n"
 
 
+async def test_an_owner_confirms_a_paired_host_and_trusts_its_key(login, bothy, home, relay):
+    relay.hosts[0]["state"] = "pending"
+    shown = fingerprint(relay.host_public)
+    status, out, err = await bothy("hosts", "confirm", "lab-1", shown)
+    assert (status, out.decode(), err) == (0, f"lab-1 is active, and trusted with the key {shown}\n", "")
+    assert shown in (home / "known_hosts").read_text()
+
+
+async def test_a_fingerprint_that_the_server_does_not_know_confirms_and_trusts_nothing(login, bothy, home, relay):
+    relay.hosts[0]["state"] = "pending"
+    status, out, _ = await bothy("hosts", "confirm", "lab-1", NEW)
+    assert (status, out, relay.hosts[0]["state"]) == (1, b"", "pending")
+    assert not (home / "known_hosts").exists()
+
+
 async def test_a_key_that_only_the_opening_shows_is_checked_too(login, bothy, home, relay):
     (home / "known_hosts").write_text(f"{relay.origin} {relay.host_id} {NEW} lab-1\n")
     relay.hosts[0]["channel_key"] = None
