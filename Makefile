@@ -53,6 +53,7 @@ static: setup ## the part of check that runs no product code
 	$(BIN)/python tools/text_check.py
 	$(BIN)/python tools/tests_mirror.py
 	$(BIN)/python tools/adr_index.py --check
+	$(BIN)/python tools/asyncapi.py --check
 
 .PHONY: unit
 unit: setup ## unit and contract tests
@@ -95,6 +96,10 @@ lock: setup ## choose dependencies anew and write requirements.lock
 .PHONY: adr
 adr: setup ## write the list of decisions
 	@$(BIN)/python tools/adr_index.py
+
+.PHONY: api
+api: setup ## write the document of the sockets from the wire
+	@$(BIN)/python tools/asyncapi.py
 
 .PHONY: hooks
 hooks: setup ## run the fast checks before each commit of this checkout
