@@ -149,9 +149,6 @@ def _server_environment(database: str, keys: Path, url: str) -> dict[str, str]:
             "BOTHY_CLUSTER__MODE": "multi",
             "BOTHY_HOSTS__PAIRING": "auto",
             "BOTHY_SERVER__PUBLIC_ORIGINS": url,
-            "BOTHY_SERVER__TRUSTED_PROXIES": "127.0.0.0/8",
-            "BOTHY_SERVER__DRAIN_TIMEOUT": "10 s",
-            "BOTHY_SERVER__DRAIN_SPREAD": "0",
         }
     )
 

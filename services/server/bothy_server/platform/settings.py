@@ -7,7 +7,6 @@ under a key is its line in ``docs/operations/configuration.md``, which ``setting
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -63,7 +62,7 @@ class Cluster(Group):
 
 
 class Server(Group):
-    """The http listeners and the way a node leaves."""
+    """The http listeners."""
 
     role: Literal["api", "worker", "all"] = "all"
     """What this process does: serve requests and sockets, run the sweeps, or both."""
@@ -73,25 +72,11 @@ class Server(Group):
     """Internal listener: health and metrics. Never public."""
     public_origins: Annotated[tuple[Origin, ...], NoDecode, BeforeValidator(parse_list)] = ()
     """Addresses that clients dial, separated by commas: the only audiences of signatures and origins of web pages."""
-    trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(parse_list)] = ()
-    """Networks, separated by commas, of the proxies whose `X-Forwarded-For` counts."""
     max_body_bytes: Bytes = 64 * 1024
     """Longest body of a REST request."""
-    drain_timeout: Seconds = 600
-    """A node that leaves has exited after this time, whatever hangs."""
-    drain_notice: SecondsOrNone = 0
-    """Wait between saying that the node leaves and closing its listener. 0 for a fixed node list, else longer than the edge's delay."""
-    drain_spread: SecondsOrNone = 5
-    """Control connections of a node that leaves are closed spread over this time."""
-    drain_batch: Count = 50
-    """Sides that a node that leaves closes at once."""
-    drain_batch_gap: SecondsOrNone = 0.2
-    """Time between two such batches."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self.drain_notice >= self.drain_timeout:
-            raise ValueError("drain_notice must be shorter than drain_timeout")
         if self.listen == self.internal_listen and self.listen.port != 0:
             raise ValueError("listen and internal_listen must differ")
         return self
@@ -193,10 +178,6 @@ class Terminal(Group):
     """A host service sends a heartbeat this often."""
     host_heartbeat_miss_limit: Count = 3
     """A control connection that missed this many heartbeats is closed."""
-    host_duplicate_probe_timeout: Seconds = 3
-    """Longest wait for the answer of an older control connection when a newer one appears."""
-    presence_flush_interval: Seconds = 0.25
-    """Presence is announced to the other nodes in batches this often."""
     idle_timeout: Seconds = 12 * 3600
     """A paired session without any input and output is idle after this time and is told so."""
     idle_grace: Seconds = 60
@@ -209,8 +190,6 @@ class Terminal(Group):
     """The session's own device attaches without a step-up this long after it left."""
     session_token_ttl: Seconds = 60
     """Life of stream and session tokens."""
-    stale_right_max: Seconds = 600
-    """While the database is away, rights as last read count for this long."""
     max_sessions_per_person: Count = 16
     """Sessions of one person that are not closed."""
     max_sessions_per_host: Count = 32
@@ -219,8 +198,6 @@ class Terminal(Group):
     """Sides on one node whose counterpart has not come."""
     max_expectations_per_node: Count = 65_536
     """Sessions that one node expects sides of."""
-    open_rate: Limit = Rate(30, 60)
-    """Opens and attaches of one person."""
     sweep_interval: Seconds = 10
     """A worker looks this often for sessions that no node ended."""
     stall_timeout: Seconds = 120
@@ -235,8 +212,6 @@ class Terminal(Group):
                 raise ValueError(f"{key} must not exceed max_duration")
         if self.redial_after >= self.open_timeout / 2:
             raise ValueError("redial_after must be shorter than half of open_timeout")
-        if self.presence_flush_interval >= self.host_heartbeat_interval:
-            raise ValueError("presence_flush_interval must be shorter than host_heartbeat_interval")
         return self
 
 

@@ -37,23 +37,21 @@ def error() -> str:
 def test_the_environment_is_read_with_units(environment):
     environment.setenv("BOTHY_CLUSTER__MODE", "multi")
     environment.setenv("BOTHY_TERMINAL__OPEN_TIMEOUT", "5 s")
-    environment.setenv("BOTHY_TERMINAL__OPEN_RATE", "3 per second")
+    environment.setenv("BOTHY_LOG__REPEAT_RATE", "3 per second")
     environment.setenv("BOTHY_SERVER__LISTEN", "[::]:80")
     environment.setenv("BOTHY_SERVER__PUBLIC_ORIGINS", "https://a.example.com,https://b.example.com")
-    environment.setenv("BOTHY_SERVER__TRUSTED_PROXIES", "10.0.0.0/8")
     environment.setenv("BOTHY_WIRE__MAX_FRAME_BYTES", "70 KiB")
     made = load_settings()
     assert made.cluster.mode == "multi"
     assert made.terminal.open_timeout == 5
-    assert (made.terminal.open_rate.count, made.terminal.open_rate.period_s) == (3, 1)
+    assert (made.log.repeat_rate.count, made.log.repeat_rate.period_s) == (3, 1)
     assert str(made.server.listen) == "[::]:80"
     assert made.server.public_origins == ("https://a.example.com", "https://b.example.com")
-    assert len(made.server.trusted_proxies) == 1
     assert made.wire.max_frame_bytes == 70 * 1024
     assert made.database.url.get_secret_value() == "postgresql://bothy:hush@db/bothy"
 
 
-LISTS = {"server.public_origins", "server.trusted_proxies"}
+LISTS = {"server.public_origins"}
 
 
 @pytest.mark.parametrize("key", [key for key, _ in keys() if key not in LISTS])
