@@ -18,10 +18,10 @@ class ControlLinks:
         self._links: dict[HostId, ControlLink] = {}
 
     def register(self, link: ControlLink) -> None:
-        """Enter a link. An older one of the same host on this node is closed: the host dialled again."""
+        """Enter a link, or keep it. An older one of the same host on this node is closed: the host dialled again."""
         older = self._links.get(link.host_id)
         self._links[link.host_id] = link
-        if older is not None:
+        if older is not None and older is not link:
             older.close(CloseCode.SILENT)
 
     def unregister(self, link: ControlLink) -> None:

@@ -45,7 +45,7 @@ class HostStore(Protocol):
     async def store_keys(
         self, host_id: HostId, signing_key: bytes, channel_key: bytes, state: HostState, join_offered: int
     ) -> bool:
-        """The keys of a pairing; False when another host has one of them."""
+        """The keys of a pairing. False when another host has one of them: the unit is lost then, and must be refused."""
 
     async def set_state(self, host_id: HostId, state: HostState, reason: str | None = None) -> None:
         """Write a transition."""

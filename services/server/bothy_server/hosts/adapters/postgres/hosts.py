@@ -8,7 +8,9 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
+from psycopg.errors import UniqueViolation
 from sqlalchemy import Row, text
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bothy_server.hosts.domain.host import Host, HostState
@@ -40,9 +42,7 @@ _CLEAR_PAIRING = text("""
 """)
 _STORE_KEYS = text("""
     UPDATE hosts SET signing_key = :signing_key, channel_key = :channel_key, state = :state, join_offered = :join_offered
-    WHERE id = :id AND NOT EXISTS (
-        SELECT FROM hosts other WHERE other.signing_key = :signing_key OR other.channel_key = :channel_key)
-    RETURNING id
+    WHERE id = :id
 """)
 _SET_STATE = text("UPDATE hosts SET state = :state, disabled_reason = :reason WHERE id = :id")
 _IDENTIFY = text("""
@@ -110,7 +110,13 @@ class PostgresHostStore:
         """See the port."""
         keys = {"signing_key": signing_key, "channel_key": channel_key}
         values = {"id": host_id, "state": state.value, "join_offered": join_offered, **keys}
-        return (await self._connection.execute(_STORE_KEYS, values)).first() is not None
+        try:
+            await self._connection.execute(_STORE_KEYS, values)
+        except IntegrityError as error:
+            if isinstance(error.orig, UniqueViolation):
+                return False
+            raise
+        return True
 
     async def set_state(self, host_id: HostId, state: HostState, reason: str | None = None) -> None:
         """See the port."""
