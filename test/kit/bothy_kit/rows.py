@@ -5,6 +5,7 @@ Everything is written through the server's own stores, and every name is new, so
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -17,13 +18,14 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from sqlalchemy import text
 
 from bothy_kit.cluster import ORIGIN
+from bothy_kit.recorded import RecordedControlLink, RecordedSignals
 from bothy_server.hosts.app.ports import HostStore
 from bothy_server.hosts.domain.host import HostState
 from bothy_server.identity.app.api import Caller
 from bothy_server.identity.app.ports import Challenge, ChallengeStore, PersonStore, Purpose, RightStore
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.ids import new_id
-from bothy_server.kernel.unit import Signal, StorageUnavailable
+from bothy_server.kernel.unit import StorageUnavailable
 from bothy_server.platform.database import Database
 from bothy_server.platform.unit_of_work import SqlUnit, SqlUnitOfWork
 from bothy_server.terminal.app.ports import NewSession, SessionRecord, SessionStore
@@ -34,6 +36,7 @@ from bothy_wire.ids import ConnId, DeviceId, HostId, PersonId, SessionId, StepUp
 
 PROFILES: Mapping[str, Sequence[str]] = {"shell": ["alex-shell", "robin-shell"]}
 
+_BLOCKED = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
 _TABLES = text("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename")
 
 
@@ -82,23 +85,6 @@ class HostRow:
     boot_id: UUID = field(default_factory=uuid4)
 
 
-class RecordedSignals:
-    """Implements ``Signals``: what a unit told at its commit, and what was sent outside any."""
-
-    def __init__(self) -> None:
-        self.committed_ones: list[Signal] = []
-        self.sent: list[Signal] = []
-
-    def payloads(self, signals: Sequence[Signal]) -> list[str]:
-        return []
-
-    def committed(self, signals: Sequence[Signal]) -> None:
-        self.committed_ones += signals
-
-    def send(self, signal: Signal) -> None:
-        self.sent.append(signal)
-
-
 class Rows:
     """One database. ``away`` makes every unit fail as when the database does not answer; ``units`` counts those opened."""
 
@@ -107,6 +93,7 @@ class Rows:
         self.signals = RecordedSignals()
         self.away = False
         self.units = 0
+        self._database = database
         self._units = SqlUnitOfWork(database, STORES, self.signals)
         self._numbers = itertools.count(1)
 
@@ -144,6 +131,12 @@ class Rows:
             )
             found = {row[0]: row[1] for row in await unit.connection.execute(text(parts))}
         return found | {"signals": [*self.signals.committed_ones, *self.signals.sent]}
+
+    async def blocked(self) -> None:
+        """Wait until a statement of somebody waits for a lock of somebody else. May be called inside a unit."""
+        async with self._database.connect() as connection:
+            while not (await connection.execute(_BLOCKED)).scalar_one():
+                await asyncio.sleep(0.005)
 
     async def audit(self, **ids: UUID) -> list[tuple[str, str]]:
         """Action and code of the entries that carry these ids, oldest first."""
@@ -212,10 +205,16 @@ class Rows:
             await store.store_keys(host_id, *keys.public, state, 1)
             found = await store.get(host_id)
             assert found is not None
-            host = HostRow(host_id, found.name, keys)
-            await store.record_identify(host_id, ConnId(self.new_id()), host.boot_id, 1, 2)
-            await store.record_report(host_id, PROFILES, local_confirm=local_confirm, os="linux", arch="x86_64")
+            host, conn_id = HostRow(host_id, found.name, keys), ConnId(self.new_id())
+            await store.record_identify(host_id, conn_id, host.boot_id, 1, 2)
+            await store.record_report(
+                host_id, conn_id, PROFILES, local_confirm=local_confirm, os="linux", arch="x86_64"
+            )
         return host
+
+    def link(self, host_id: HostId, *, pairing_seq: int = 1, eligible: bool = True) -> RecordedControlLink:
+        """A control connection of a host, made now."""
+        return RecordedControlLink(host_id, ConnId(self.new_id()), pairing_seq=pairing_seq, eligible=eligible)
 
     async def grant(self, device: DeviceRow, host: HostRow, session_user: str = "alex-shell") -> None:
         """The right ``terminal`` as one session user."""
