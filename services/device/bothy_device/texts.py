@@ -104,4 +104,4 @@ def lost(code: int, reason: str, session_id: UUID, *, opened: bool) -> str:
         return f"the relay closed the connection: {why}"
     if not opened:
         return f"the terminal could not be reached: {why}; try again"
-    return f"connection lost: {why}; the session goes on: bothy attach {session_id}"
+    return f"{why}; the session goes on: bothy attach {session_id}"

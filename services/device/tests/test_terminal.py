@@ -54,7 +54,7 @@ async def test_a_lost_connection_says_how_to_go_on(relay, sit):
     relay.cut()
     assert await person.ended() == 255
     assert (
-        f"\nbothy: connection lost: the connection was lost; the session goes on: bothy attach {relay.session_id}"
+        f"\nbothy: the connection was lost; the session goes on: bothy attach {relay.session_id}"
         in (person.text())
     )
     assert person.settings() == person.before
@@ -67,7 +67,7 @@ async def test_a_relay_that_fell_silent_is_a_lost_connection(relay, sit, home):
     assert person.process.poll() is None
     relay.freeze()
     assert await person.ended() == 255
-    assert "connection lost: the connection fell silent; the session goes on: bothy attach" in person.text()
+    assert "the connection fell silent; the session goes on: bothy attach" in person.text()
 
 
 async def test_leaving_does_not_wait_for_a_relay_that_takes_nothing(relay, sit):
