@@ -90,7 +90,7 @@ def newest(known: Row | None, heard: Row) -> Row:
     if known is None:
         return heard
     later = heard if _age(heard) >= _age(known) else known
-    return replace(later, attach_seq=max(known.attach_seq, heard.attach_seq), paired=known.paired or heard.paired)
+    return replace(later, attach_seq=max(known.attach_seq, heard.attach_seq))
 
 
 def _age(row: Row) -> tuple[bool, int, int]:

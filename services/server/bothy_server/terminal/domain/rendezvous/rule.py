@@ -135,11 +135,4 @@ def _end(turn: Turn, row: Row) -> None:
             turn.close(side.conn, CloseCode.HOST_UNAVAILABLE)
         else:
             turn.close(side.conn, CloseCode.SESSION_ENDED, row.end)
-    kept = turn.state
-    turn.state = State(
-        row=row,
-        phase=without_a_side(kept.phase),
-        pairings=kept.pairings,
-        away=kept.away,
-        draining=kept.draining,
-    )
+    turn.state = State(row=row, phase=without_a_side(turn.state.phase))

@@ -321,8 +321,12 @@ def test_e4b_a_detached_that_failed_is_dropped_when_the_sides_meet_again(meeting
 
 def test_e4b_a_detached_that_fails_after_the_sides_met_again_is_not_owed(meeting):
     meeting.running().pair()
-    meeting.tell(WriteFailed(5))
-    assert meeting.tell(DatabaseBack()) == []
+    meeting.tell(Gone(1))
+    meeting.tell(Readied(2))
+    meeting.device(3)
+    meeting.tell(Checked(2, "stale", token="token"))
+    meeting.tell(WriteFailed(6))
+    assert meeting.tell(DatabaseBack()) == [Check(2, 3, 2, 1)]
 
 
 def test_n2_a_draining_node_still_pairs_and_still_refuses(meeting):

@@ -299,6 +299,14 @@ def test_n1a_word_that_the_database_is_back_moves_no_deadline_unless_it_was_away
     assert meeting.deadline == 20
 
 
+def test_n1a_a_device_that_never_met_keeps_its_deadline(meeting):
+    meeting.device()
+    meeting.tell(DatabaseLost())
+    meeting.now = 5
+    meeting.tell(DatabaseBack())
+    assert meeting.deadline == 20
+
+
 def test_n2_a_draining_node_ends_no_row_and_asks_for_no_dial(meeting, new_meeting):
     meeting.expect()
     meeting.tell(Drain())
