@@ -1,4 +1,4 @@
-"""Who may open a terminal on a host, and as whom (``docs/spec/security.md``, Rights)."""
+"""Who may open a terminal on a host, and as whom (``docs/security.md``, Rights)."""
 
 from __future__ import annotations
 
