@@ -20,17 +20,9 @@ from bothy_server.terminal.domain import rendezvous
 from bothy_wire.frames import HostLimits
 
 
-def warnings_per_minute(settings: Settings) -> int:
-    """The rate of repeated warnings."""
-    rate = settings.log.repeat_rate
-    return max(1, round(rate.count * 60 / rate.period_s))
-
-
 def inbox(settings: Settings) -> InboxLimits:
     """Of each signal handler's inbox."""
-    return InboxLimits(
-        settings.cluster.max_waiting_signals, settings.database.retry_after, warnings_per_minute(settings)
-    )
+    return InboxLimits(settings.cluster.max_waiting_signals, settings.database.retry_after)
 
 
 def listener(settings: Settings) -> listener_rule.Limits:

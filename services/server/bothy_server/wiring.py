@@ -316,13 +316,7 @@ def _outbound(base: Foundation, notify: Notify) -> LocalSignals | NotifySignals:
 
 
 def _notify_signals(base: Foundation, notify: Notify) -> NotifySignals:
-    return NotifySignals(
-        SIGNALS,
-        notify,
-        base.clock,
-        max_waiting=base.settings.cluster.max_waiting_signals,
-        repeats_per_minute=limits.warnings_per_minute(base.settings),
-    )
+    return NotifySignals(SIGNALS, notify, max_waiting=base.settings.cluster.max_waiting_signals)
 
 
 def _tokens(base: Foundation) -> KeyStoreTokens:

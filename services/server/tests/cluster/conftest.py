@@ -186,7 +186,7 @@ def recorder():
 
 @pytest.fixture
 def limits():
-    return InboxLimits(waiting=100, gap_retry=0.01, repeats_per_minute=1)
+    return InboxLimits(waiting=100, gap_retry=0.01)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 
 from bothy_server.cluster.app.inbox import Inbox, InboxLimits
 from bothy_server.cluster.app.ports import SignalHandler
-from bothy_server.cluster.app.throttle import Throttle
 from bothy_server.cluster.domain.signal import SignalMalformed, SignalTable
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.unit import Signal
@@ -28,8 +27,6 @@ class Dispatcher:
     ) -> None:
         self.malformed = 0
         self._table = table
-        self._clock = clock
-        self._throttle = Throttle(limits.repeats_per_minute)
         distinct = {id(handler): handler for wanting in handlers.values() for handler in wanting}
         self._inboxes = {key: Inbox(handler, clock, limits) for key, handler in distinct.items()}
         self._routes = {kind: [self._inboxes[id(each)] for each in wanting] for kind, wanting in handlers.items()}
@@ -50,8 +47,7 @@ class Dispatcher:
             signal = self._table.decode(payload)
         except SignalMalformed:
             self.malformed += 1
-            if self._throttle.admits(self._clock.monotonic()):
-                _log.warning("terminal signal dropped", extra={"bothy.reason": "malformed"})
+            _log.warning("terminal signal dropped", extra={"bothy.reason": "malformed"})
             return
         if signal is not None:
             self.deliver([signal])

@@ -12,7 +12,6 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from bothy_server.cluster.app.ports import SignalHandler
-from bothy_server.cluster.app.throttle import Throttle
 from bothy_server.kernel.clock import Clock, Timer
 from bothy_server.kernel.unit import Signal, StorageUnavailable
 
@@ -21,11 +20,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class InboxLimits:
-    """``waiting``: signals for one handler; ``gap_retry``: seconds after a failed reconcile; ``log.repeat_rate``."""
+    """``waiting``: signals for one handler; ``gap_retry``: seconds after a failed reconcile."""
 
     waiting: int
     gap_retry: float
-    repeats_per_minute: int
 
 
 class Inbox:
@@ -37,7 +35,6 @@ class Inbox:
         self._handler = handler
         self._clock = clock
         self._limits = limits
-        self._throttle = Throttle(limits.repeats_per_minute)
         self._signals: list[Signal] = []
         self._gaps: list[asyncio.Event] = []
         self._retry: Timer | None = None
@@ -97,11 +94,10 @@ class Inbox:
             await work
         except Exception as error:  # noqa: BLE001 - one feature's fault must not deafen the others
             self.failures += 1
-            if self._throttle.admits(self._clock.monotonic()):
-                _log.warning(
-                    "terminal signal handler failed",
-                    extra={"error.type": type(error).__name__},
-                    exc_info=not isinstance(error, StorageUnavailable),
-                )
+            _log.warning(
+                "terminal signal handler failed",
+                extra={"error.type": type(error).__name__},
+                exc_info=not isinstance(error, StorageUnavailable),
+            )
             return False
         return True

@@ -29,7 +29,7 @@ async def signals(request, database, dispatcher, table, clock):
         yield LocalSignals(dispatcher.deliver)
         return
     notify = notifier(database)
-    signals = NotifySignals(table, notify, clock, max_waiting=100, repeats_per_minute=1)
+    signals = NotifySignals(table, notify, max_waiting=100)
     limits = Limits(backoff_cap=1, watchdog_interval=15, echo_timeout=10)
     listener = EphemeralListener(database, dispatcher, notify, clock, limits, on_hearing=lambda _: None)
     async with asyncio.TaskGroup() as tasks:

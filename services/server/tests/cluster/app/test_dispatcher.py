@@ -3,7 +3,6 @@ import asyncio
 import pytest
 
 from bothy_server.cluster.app.dispatcher import Dispatcher
-from bothy_server.cluster.app.inbox import InboxLimits
 from bothy_server.hosts.domain.signals import HostClose, HostPresent
 from bothy_server.terminal.domain.signals import SessionOpen
 
@@ -19,14 +18,14 @@ async def test_hands_each_kind_to_those_who_want_it(table, recorder, clock, limi
     running.cancel()
 
 
-async def test_counts_every_malformed_payload_and_logs_up_to_the_rate(table, recorder, clock, caplog):
-    dispatcher = Dispatcher(table, {}, clock, InboxLimits(waiting=1, gap_retry=1, repeats_per_minute=2))
+async def test_counts_and_logs_every_malformed_payload(table, clock, limits, caplog):
+    dispatcher = Dispatcher(table, {}, clock, limits)
     for payload in ("x", "{}", '{"kind":"terminal.no"}', '{"kind":"terminal.host_close"}'):
         dispatcher.receive(payload)
     assert dispatcher.malformed == 4
     assert [(record.levelname, record.message, getattr(record, "bothy.reason")) for record in caplog.records] == [
         ("WARNING", "terminal signal dropped", "malformed")
-    ] * 2
+    ] * 4
 
 
 async def test_leaves_foreign_kinds_alone(dispatcher, recorder, sample, table, caplog):

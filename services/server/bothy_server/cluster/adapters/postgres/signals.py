@@ -8,9 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from sqlalchemy import text
 
-from bothy_server.cluster.app.throttle import Throttle
 from bothy_server.cluster.domain.signal import SignalTable
-from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.unit import Signal, StorageUnavailable
 from bothy_server.platform.database import Database
 
@@ -48,15 +46,11 @@ def error_type(error: Exception) -> str:
 class NotifySignals:
     """``cluster.mode`` = ``multi``. ``dropped`` counts what was sent and never notified: hints that heal by themselves."""
 
-    def __init__(
-        self, table: SignalTable, notify: Notify, clock: Clock, *, max_waiting: int, repeats_per_minute: int
-    ) -> None:
+    def __init__(self, table: SignalTable, notify: Notify, *, max_waiting: int) -> None:
         self.dropped = 0
         self._table = table
         self._notify = notify
-        self._clock = clock
         self._max_waiting = max_waiting
-        self._throttle = Throttle(repeats_per_minute)
         self._waiting: list[str] = []
         self._wake = asyncio.Event()
 
@@ -85,5 +79,4 @@ class NotifySignals:
                 await self._notify(payloads)
             except StorageUnavailable as error:
                 self.dropped += len(payloads)  # too old to matter once the database is back
-                if self._throttle.admits(self._clock.monotonic()):
-                    _log.warning("terminal signals not sent", extra={"error.type": error_type(error)})
+                _log.warning("terminal signals not sent", extra={"error.type": error_type(error)})
