@@ -19,6 +19,7 @@ from bothy_wire.signing import (
     signed_bytes,
     thumbprint,
     verify,
+    verify_any,
 )
 
 SHARED = json.loads((Path(__file__).parents[3] / "docs/spec/vectors/signing.json").read_text())
@@ -69,6 +70,14 @@ def test_audiences_are_separate():
     signature = sign(KEY, Purpose.DEVICE_LOGIN, AUDIENCE, b"field")
     assert not verify(PUBLIC, signature, Purpose.DEVICE_LOGIN, "https://other.example.com", b"field")
     assert not verify(PUBLIC, signature, Purpose.DEVICE_LOGIN, AUDIENCE + "field")
+
+
+def test_a_server_may_have_several_audiences():
+    covered = (PUBLIC, sign(KEY, Purpose.DEVICE_LOGIN, AUDIENCE, b"field"), Purpose.DEVICE_LOGIN)
+    assert verify_any(*covered, ["https://other.example.com", AUDIENCE], b"field")
+    assert not verify_any(*covered, ["https://other.example.com"], b"field")
+    assert not verify_any(*covered, [], b"field")
+    assert not verify_any(*covered, [AUDIENCE], b"fields")
 
 
 @given(FIELDS, FIELDS)

@@ -17,7 +17,7 @@ from bothy_server.kernel.unit import UnitOfWork
 from bothy_wire.close_codes import CloseCode
 from bothy_wire.frames import HostIdentify
 from bothy_wire.ids import ConnId, HostId
-from bothy_wire.signing import Purpose, verify
+from bothy_wire.signing import Purpose, verify_any
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,8 @@ class Identify:
 
     def _signed(self, host: Host, challenge: bytes, frame: HostIdentify) -> bool:
         fields = (challenge, str(frame.host_id), str(frame.boot_id), str(frame.version), frame.join)
-        return host.signing_key is not None and any(
-            verify(host.signing_key, frame.signature, Purpose.HOST_IDENTIFY, origin, *fields)
-            for origin in self._origins
+        return host.signing_key is not None and verify_any(
+            host.signing_key, frame.signature, Purpose.HOST_IDENTIFY, self._origins, *fields
         )
 
     def _conn_id(self, host: Host) -> ConnId:

@@ -13,21 +13,19 @@ from bothy_server.hosts.domain.host import Host, HostState
 from bothy_server.hosts.domain.join import FIRST
 from bothy_server.hosts.domain.signals import HostClose
 from bothy_server.identity.app.api import (
-    CODE_BYTES,
     Caller,
     Tokens,
     add_owner,
-    code_hash,
     find_person,
-    format_code,
     right_of,
 )
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.ids import new_id
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import AuditEntry, Event, Unit, UnitOfWork
+from bothy_wire.codes import CODE_BYTES, code_hash, format_code
 from bothy_wire.ids import HostId, PersonId
-from bothy_wire.signing import Purpose, fingerprint, verify
+from bothy_wire.signing import Purpose, fingerprint, verify_any
 
 _CODE_INVALID = Problem(
     401,
@@ -133,11 +131,8 @@ class Pairing:
     async def pair(self, code: str, signing_key: bytes, channel_key: bytes, signature: bytes) -> Paired:
         """Store the keys of a machine that shows an unused code and proves its signing key."""
         hashed = code_hash(code)
-        signed = any(
-            verify(signing_key, signature, Purpose.HOST_PAIR, origin, hashed, signing_key, channel_key)
-            for origin in self._origins
-        )
-        if not signed:
+        proof = (hashed, signing_key, channel_key)
+        if not verify_any(signing_key, signature, Purpose.HOST_PAIR, self._origins, *proof):
             raise _CODE_INVALID
         state = HostState.ACTIVE if self._limits.pairing == "auto" else HostState.PENDING
         async with self._uow() as unit:

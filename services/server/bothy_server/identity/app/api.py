@@ -22,11 +22,9 @@ from bothy_server.identity.domain.rights import Right
 from bothy_server.identity.domain.tokens import AccessToken, SessionToken, StreamToken
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import Unit, UnitOfWork
-from bothy_wire.codes import CODE_BYTES, code_hash, format_code
 from bothy_wire.ids import DeviceId, HostId, PersonId, StepUpId
 
 __all__ = [
-    "CODE_BYTES",
     "AccessToken",
     "Caller",
     "Callers",
@@ -38,11 +36,9 @@ __all__ = [
     "TokenInvalid",
     "Tokens",
     "add_owner",
-    "code_hash",
     "consume_step_up",
     "find_device",
     "find_person",
-    "format_code",
     "right_of",
     "rights_of",
 ]

@@ -15,7 +15,7 @@ from bothy_server.kernel.unit import AuditEntry, UnitOfWork
 from bothy_wire.codes import CODE_BYTES, code_hash, format_code
 from bothy_wire.ids import DeviceId, PersonId
 from bothy_wire.limits import CHALLENGE_BYTES
-from bothy_wire.signing import Purpose, verify
+from bothy_wire.signing import Purpose, verify_any
 
 _INVITE_INVALID = Problem(
     401, "invite_invalid", "This invite is unknown, used or expired. Ask the operator for a new one."
@@ -133,4 +133,4 @@ class Login:
         return self._tokens.mint(AccessToken(device.person_id, device_id))
 
     def _signed(self, key: bytes, signature: bytes, purpose: Purpose, *fields: bytes | str) -> bool:
-        return any(verify(key, signature, purpose, origin, *fields) for origin in self._origins)
+        return verify_any(key, signature, purpose, self._origins, *fields)

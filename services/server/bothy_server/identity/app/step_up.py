@@ -76,6 +76,4 @@ class StepUp:
             proof.profile or "",
             proof.session_user or "",
         )
-        return any(
-            signing.verify(key, signature, signing.Purpose.DEVICE_STEP_UP, origin, *fields) for origin in self._origins
-        )
+        return signing.verify_any(key, signature, signing.Purpose.DEVICE_STEP_UP, self._origins, *fields)

@@ -12,7 +12,7 @@ from bothy_server.terminal.domain.admission import DeviceIdentity, HostIdentity
 from bothy_wire.close_codes import CloseCode
 from bothy_wire.frames import DataIdentify, StreamIdentify
 from bothy_wire.ids import HostId, SessionId
-from bothy_wire.signing import Purpose, verify
+from bothy_wire.signing import Purpose, verify_any
 
 
 class Admission:
@@ -60,4 +60,4 @@ class Admission:
         return refusal_of(host, host.pairing_seq) or HostIdentity(host_id)
 
     def _signed(self, key: bytes, signature: bytes, purpose: Purpose, *fields: bytes | str) -> bool:
-        return any(verify(key, signature, purpose, origin, *fields) for origin in self._origins)
+        return verify_any(key, signature, purpose, self._origins, *fields)
