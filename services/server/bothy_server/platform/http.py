@@ -34,6 +34,10 @@ SECURITY_HEADERS = {
 """What every answer carries unless its endpoint chose another value."""
 
 
+class Empty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A body without fields."""
+
+
 async def read_json(request: Request, kind: type[T], max_bytes: int) -> T:
     """The body as ``kind``, a strict ``msgspec.Struct``; not more than ``max_bytes`` are held.
 

@@ -18,7 +18,6 @@ __all__ = [
     "HostState",
     "Presence",
     "find_host",
-    "find_hosts",
     "host_unknown",
     "refusal_of",
 ]
@@ -27,8 +26,3 @@ __all__ = [
 async def find_host(unit: Unit, host_id: HostId) -> Host | None:
     """One host as it is now."""
     return await unit.of(HostStore).get(host_id)
-
-
-async def find_hosts(unit: Unit, host_ids: set[HostId]) -> dict[HostId, Host]:
-    """Hosts by id."""
-    return {host.id: host for host in await unit.of(HostStore).many(host_ids)}

@@ -1,31 +1,26 @@
 import pytest
 
-from bothy_server.terminal.domain.lone_side import (
-    SIDE_NAME,
-    LoneOutcome,
-    lone_side_deadline,
-    lone_side_outcome,
-)
+from bothy_server.terminal.domain.lone_side import SIDE_NAME, is_given_up, lone_side_deadline
 from bothy_server.terminal.domain.session import Row, SessionState
 
 OPENING, ACTIVE, DETACHED, _ = SessionState
 
 
 @pytest.mark.parametrize(
-    ("side", "row", "outcome"),
+    ("side", "row", "given_up"),
     [
-        ("client", Row(OPENING, 1), LoneOutcome("client", ends_row=True)),
-        ("host", Row(OPENING, 1), LoneOutcome("host", ends_row=True)),
-        ("client", Row(OPENING, 1, paired=True), LoneOutcome("client", ends_row=False)),
-        ("host", Row(OPENING, 1, paired=True), LoneOutcome("host", ends_row=False)),
-        ("client", Row(ACTIVE, 1, paired=True), LoneOutcome("client", ends_row=False)),
-        ("client", Row(DETACHED, 1, paired=True), LoneOutcome("client", ends_row=False)),
-        ("host", Row(ACTIVE, 1, paired=True), None),
-        ("host", Row(DETACHED, 1, paired=True), None),
+        ("client", Row(OPENING, 1), True),
+        ("host", Row(OPENING, 1), True),
+        ("client", Row(OPENING, 1, paired=True), True),
+        ("host", Row(OPENING, 1, paired=True), True),
+        ("client", Row(ACTIVE, 1, paired=True), True),
+        ("client", Row(DETACHED, 1, paired=True), True),
+        ("host", Row(ACTIVE, 1, paired=True), False),
+        ("host", Row(DETACHED, 1, paired=True), False),
     ],
 )
-def test_lone_side_outcome(side, row, outcome):
-    assert lone_side_outcome(side, row) == outcome
+def test_lone_side_outcome(side, row, given_up):
+    assert is_given_up(side, row) is given_up
 
 
 @pytest.mark.parametrize("kind", ["device", "host"])

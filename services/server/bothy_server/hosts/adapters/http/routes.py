@@ -15,13 +15,13 @@ from starlette.routing import BaseRoute, Route
 from bothy_server.hosts.app.directory import Directory, Listed
 from bothy_server.hosts.app.pairing import Pairing, host_unknown
 from bothy_server.identity.app.api import Callers
-from bothy_server.platform.http import bearer_token, json_response, path_id, read_json
+from bothy_server.platform.http import Empty, bearer_token, json_response, path_id, read_json
 from bothy_wire.frames import Key, Name, Signature
 from bothy_wire.ids import HostId
 from bothy_wire.signing import fingerprint
 
 
-class HostBody(msgspec.Struct, frozen=True):
+class HostBody(msgspec.Struct, frozen=True, kw_only=True):
     """A host as a person sees it."""
 
     host_id: UUID
@@ -47,10 +47,6 @@ class HostWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Body of ``POST /hosts``."""
 
     name: Name
-
-
-class Empty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A body without fields."""
 
 
 class CodeMade(msgspec.Struct, frozen=True):
@@ -136,15 +132,15 @@ def _host_id(request: Request) -> HostId:
 def _body(listed: Listed) -> HostBody:
     host = listed.host
     return HostBody(
-        host.id,
-        host.name,
-        host.state.value,
-        host.disabled_reason,
-        listed.presence.value,
-        {name: list(users) for name, users in host.profiles.items()},
-        host.channel_key,
-        None if host.channel_key is None else fingerprint(host.channel_key),
-        listed.right is not None and listed.right.owner,
-        sorted(listed.right.session_users) if listed.right is not None else [],
-        host.last_seen_at,
+        host_id=host.id,
+        name=host.name,
+        state=host.state.value,
+        disabled_reason=host.disabled_reason,
+        presence=listed.presence.value,
+        profiles={name: list(users) for name, users in host.profiles.items()},
+        channel_key=host.channel_key,
+        fingerprint=None if host.channel_key is None else fingerprint(host.channel_key),
+        owner=listed.right is not None and listed.right.owner,
+        session_users=sorted(listed.right.session_users) if listed.right is not None else [],
+        last_seen_at=host.last_seen_at,
     )

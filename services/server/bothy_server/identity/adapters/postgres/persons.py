@@ -79,14 +79,14 @@ class PostgresPersonStore:
         if row is None:
             return None
         return Device(
-            DeviceId(row.id),
-            PersonId(row.person_id),
-            row.name,
-            bytes(row.signing_key),
-            bytes(row.channel_key),
-            row.usable,
-            row.is_operator,
-            row.person_name,
+            id=DeviceId(row.id),
+            person_id=PersonId(row.person_id),
+            name=row.name,
+            signing_key=bytes(row.signing_key),
+            channel_key=bytes(row.channel_key),
+            usable=row.usable,
+            is_operator=row.is_operator,
+            person_name=row.person_name,
         )
 
     async def touch_device(self, device_id: DeviceId) -> None:

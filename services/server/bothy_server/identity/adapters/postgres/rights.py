@@ -11,10 +11,12 @@ from bothy_server.identity.domain.rights import Right
 from bothy_wire.ids import HostId, PersonId
 
 _RIGHTS = text("""
-    SELECT host_id, true AS owner, NULL AS as_user FROM host_owners WHERE person_id = :person_id
+    SELECT host_id, true AS owner, NULL AS as_user FROM host_owners
+    WHERE person_id = :person_id AND (CAST(:host_id AS uuid) IS NULL OR host_id = :host_id)
     UNION ALL
     SELECT host_id, false, "session_user" FROM host_grants
-    WHERE person_id = :person_id AND "right" = 'terminal' AND (expires_at IS NULL OR expires_at > now())
+    WHERE person_id = :person_id AND (CAST(:host_id AS uuid) IS NULL OR host_id = :host_id)
+      AND "right" = 'terminal' AND (expires_at IS NULL OR expires_at > now())
 """)
 _ADD_OWNER = text("INSERT INTO host_owners (person_id, host_id) VALUES (:person_id, :host_id) ON CONFLICT DO NOTHING")
 _ADD_GRANT = text("""
@@ -33,16 +35,11 @@ class PostgresRightStore:
 
     async def right(self, person_id: PersonId, host_id: HostId) -> Right | None:
         """See the port."""
-        return (await self.rights(person_id)).get(host_id)
+        return (await self._rights(person_id, host_id)).get(host_id)
 
     async def rights(self, person_id: PersonId) -> dict[HostId, Right]:
         """See the port."""
-        rights: dict[HostId, Right] = {}
-        for row in await self._connection.execute(_RIGHTS, {"person_id": person_id}):
-            had = rights.get(row.host_id, Right(owner=False))
-            users = had.session_users if row.as_user is None else had.session_users | {row.as_user}
-            rights[HostId(row.host_id)] = Right(had.owner or row.owner, users)
-        return rights
+        return await self._rights(person_id, None)
 
     async def add_owner(self, person_id: PersonId, host_id: HostId) -> None:
         """See the port."""
@@ -54,3 +51,11 @@ class PostgresRightStore:
         """See the port."""
         values = {"person_id": person_id, "host_id": host_id, "session_user": session_user, "expires_at": expires_at}
         await self._connection.execute(_ADD_GRANT, values)
+
+    async def _rights(self, person_id: PersonId, host_id: HostId | None) -> dict[HostId, Right]:
+        rights: dict[HostId, Right] = {}
+        for row in await self._connection.execute(_RIGHTS, {"person_id": person_id, "host_id": host_id}):
+            had = rights.get(row.host_id, Right(owner=False))
+            users = had.session_users if row.as_user is None else had.session_users | {row.as_user}
+            rights[HostId(row.host_id)] = Right(had.owner or row.owner, users)
+        return rights

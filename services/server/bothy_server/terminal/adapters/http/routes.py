@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route
 
 from bothy_server.identity.app.api import Callers
 from bothy_server.kernel.problems import Problem
-from bothy_server.platform.http import bearer_token, json_response, path_id, problem_response, read_json
+from bothy_server.platform.http import Empty, bearer_token, json_response, path_id, problem_response, read_json
 from bothy_server.terminal.app.open_session import Opened, Sessions, session_unknown
 from bothy_server.terminal.app.ports import SessionView
 from bothy_wire.frames import Name
@@ -35,11 +35,7 @@ class AttachWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     step_up_id: UUID | None = None
 
 
-class Empty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A body without fields."""
-
-
-class OpenedBody(msgspec.Struct, frozen=True):
+class OpenedBody(msgspec.Struct, frozen=True, kw_only=True):
     """What a device needs to dial the stream socket. ``expires_in_s`` is the life of the token."""
 
     session_id: UUID
@@ -53,7 +49,7 @@ class OpenedBody(msgspec.Struct, frozen=True):
     attach_seq: int
 
 
-class SessionBody(msgspec.Struct, frozen=True):
+class SessionBody(msgspec.Struct, frozen=True, kw_only=True):
     """A session as its person sees it."""
 
     session_id: UUID
@@ -138,34 +134,34 @@ def _session_id(request: Request) -> SessionId:
 def _opened(opened: Opened) -> OpenedBody:
     record = opened.record
     return OpenedBody(
-        record.id,
-        record.host_id,
-        record.profile,
-        record.session_user,
-        stream_path(record.id),
-        opened.stream_token,
-        opened.host_channel_key,
-        opened.expires_in_s,
-        record.attach_seq,
+        session_id=record.id,
+        host_id=record.host_id,
+        profile=record.profile,
+        session_user=record.session_user,
+        stream_path=stream_path(record.id),
+        stream_token=opened.stream_token,
+        host_channel_key=opened.host_channel_key,
+        expires_in_s=opened.expires_in_s,
+        attach_seq=record.attach_seq,
     )
 
 
 def _session(view: SessionView) -> SessionBody:
     record = view.record
     return SessionBody(
-        record.id,
-        record.host_id,
-        view.host_name,
-        record.device_id,
-        view.device_name,
-        record.profile,
-        record.session_user,
-        record.state.value,
-        record.close_reason,
-        record.close_detail,
-        record.opened_at,
-        record.started_at,
-        record.detached_at,
-        record.closed_at,
-        record.expires_at,
+        session_id=record.id,
+        host_id=record.host_id,
+        host_name=view.host_name,
+        device_id=record.device_id,
+        device_name=view.device_name,
+        profile=record.profile,
+        session_user=record.session_user,
+        state=record.state.value,
+        close_reason=record.close_reason,
+        close_detail=record.close_detail,
+        opened_at=record.opened_at,
+        started_at=record.started_at,
+        detached_at=record.detached_at,
+        closed_at=record.closed_at,
+        expires_at=record.expires_at,
     )

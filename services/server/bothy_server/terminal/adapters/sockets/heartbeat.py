@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+
 from bothy_server.kernel.clock import Clock, Timer
 from bothy_server.terminal.adapters.sockets.forwarder import ForwarderLimits, StreamForwarder
 
 SWEEPS_PER_WINDOW = 4
 """How late a window may be noticed: a quarter of the shortest one."""
+
+_log = logging.getLogger(__name__)
 
 
 class Heartbeat:
@@ -57,8 +61,12 @@ class Heartbeat:
             self._links.remove(link)
             self._past_bytes += link.forwarded_bytes
             self._past_frames += link.forwarded_frames
-        for link in self._links:
-            link.sweep(now)
         self._timer = None
         if self._links:
             self._arm()
+        for link in self._links:
+            try:
+                link.sweep(now)
+            except Exception:  # noqa: BLE001 - one link's fault must not keep the others from being judged
+                _log.exception("terminal link could not be judged")
+                link.abort()

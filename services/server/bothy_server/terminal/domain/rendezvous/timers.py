@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
-from bothy_server.terminal.domain.lone_side import SIDE_NAME, lone_side_deadline, lone_side_outcome
+from bothy_server.terminal.domain.lone_side import SIDE_NAME, is_given_up, lone_side_deadline
 from bothy_server.terminal.domain.rendezvous.effects import Count, EndRow, ReadRow, WriteDetached
 from bothy_server.terminal.domain.rendezvous.state import Checking, Expectation, Limits, Paired, Side, State, sides
 from bothy_server.terminal.domain.rendezvous.turn import Turn
@@ -104,7 +104,7 @@ def _device_timers(state: State, row: Row, device: Side, limits: Limits) -> Iter
 
 def _host_timers(state: State, row: Row, host: Side, limits: Limits) -> Iterator[tuple[float, _Timer]]:
     waited = lone_side_deadline(host.lone_since, limits.open_timeout)
-    if not host.paired_once and lone_side_outcome("host", row) is not None:
+    if not host.paired_once and is_given_up("host", row):
         yield waited, _Lone(host)
     elif state.device is None and row.state is SessionState.ACTIVE and not host.detach_written:
         yield waited, _Abandoned(host)

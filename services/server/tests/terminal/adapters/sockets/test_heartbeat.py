@@ -4,6 +4,7 @@ import asyncio
 
 from websockets.frames import Opcode
 
+from bothy_server.terminal.adapters.sockets.forwarder import StreamForwarder
 from bothy_server.terminal.adapters.sockets.heartbeat import Heartbeat
 from bothy_server.terminal.adapters.sockets.pump import StreamPump
 
@@ -25,6 +26,28 @@ async def test_the_silent_are_pinged_and_then_given_up(relay, limits):
     assert not alive.is_leaving
     heartbeat.stop()
     assert not relay.clock.armed
+
+
+async def test_a_link_that_fails_costs_the_others_nothing(relay, limits, monkeypatch, caplog):
+    heartbeat = Heartbeat(limits, relay.clock)
+    links, peers = zip(*[await relay.accept() for _ in range(3)], strict=True)
+    sweep = StreamForwarder.sweep
+
+    def faulty(link, now):
+        if link is links[1]:
+            raise ZeroDivisionError
+        sweep(link, now)
+
+    monkeypatch.setattr(StreamForwarder, "sweep", faulty)
+    for link in links:
+        heartbeat.watch(link)
+    relay.clock.advance(limits.ping_interval + 10)
+    for peer in (peers[0], peers[2]):
+        assert await peer.frame() == (Opcode.PING, b"")
+    assert await relay.events.next() == ("gone", links[1], 1006)
+    assert {record.exc_info[0] for record in caplog.records} == {ZeroDivisionError}
+    assert relay.clock.armed == 1
+    heartbeat.stop()
 
 
 async def test_the_timer_runs_while_there_is_something_to_watch(relay, limits):

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from bothy_server.terminal.domain.lone_side import SIDE_NAME, lone_side_outcome
+from bothy_server.terminal.domain.lone_side import SIDE_NAME, is_given_up
 from bothy_server.terminal.domain.rendezvous import (
     Accept,
     Arrived,
@@ -235,9 +235,9 @@ def test_session_states():
 
 @pytest.mark.parametrize(("side", "state", "paired_at", "closes", "ends"), table("The lone side"))
 def test_lone_side(side, state, paired_at, closes, ends):
-    outcome = lone_side_outcome(SIDE_NAME[side], Row(SessionState(state), 1, paired=paired_at == "set"))
-    if outcome is None:
-        assert (closes, ends) == ("waits", "-")
+    name, row = SIDE_NAME[side], Row(SessionState(state), 1, paired=paired_at == "set")
+    if is_given_up(name, row):
+        assert closes == f"4102, counted {name}"
+        assert ends == ("open_failed: open_timeout" if row.never_met else "stays")
     else:
-        assert closes == f"4102, counted {outcome.counted}"
-        assert ends == ("open_failed: open_timeout" if outcome.ends_row else "stays")
+        assert (closes, ends) == ("waits", "-")
