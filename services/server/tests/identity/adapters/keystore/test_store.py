@@ -74,7 +74,7 @@ def test_a_folder_that_is_not_there_or_empty_says_what_to_run(folder):
     [
         {"private_key": "AAAA"},
         {"private_key": "not base64!"},
-        {"private_key": 7},
+        {"private_key": 7.5},
         {"private_key": None},
         {"signs_from": "tomorrow"},
         {"signs_from": None},
