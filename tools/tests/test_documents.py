@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from bothy_server.kernel.unit import EventType
 from bothy_wire import signing
+from bothy_wire.frames import Frame
 from bothy_wire.signing import Purpose
 
 ROOT = Path(__file__).parents[2]
@@ -155,6 +158,29 @@ def test_the_protocol_page_has_the_signed_fields_of_the_code() -> None:
     assert cells(section_of(PROTOCOL, "Signatures"), 2)[1:] == [
         [f"`{purpose}`", re.sub(r"``", "`", told)] for purpose, told in zip(Purpose, fields, strict=True)
     ]
+
+
+def keys_of(page: str) -> set[str]:
+    return set(re.findall(r"^\| `([a-z_]+\.[a-z_]+)`", (DOCS / "operations" / page).read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    "page", [*DOCS.glob("spec/*.md"), DOCS / "security.md", DOCS / "operations/metrics.md"], ids=str
+)
+def test_named_keys_exist(page: Path) -> None:
+    """What looks like a key is one of a program, or a frame, a signal, an event or a column of the wire and the rows."""
+    keys = keys_of("configuration.md") | keys_of("host.md") | keys_of("bothy.md")
+    frames = {each.__struct_config__.tag for each in Frame.__subclasses__()}
+    signals = set(re.findall(r"`(terminal\.\w+)`", section_of(DOCS / "spec/signals.md", "Kinds")))
+    columns = {
+        f"{table}.{column}"
+        for table, names in cells(section_of(DOCS / "spec/data.md", "Tables"), 2)
+        for column in names.split(", ")
+    }
+    known = keys | frames | signals | columns | set(get_args(EventType))
+    groups = {key.partition(".")[0] for key in keys}
+    named = set(re.findall(r"`([a-z_]+\.[a-z_]+)`", page.read_text()))
+    assert {each for each in named if each.partition(".")[0] in groups} - known == set()
 
 
 def test_every_service_and_feature_has_a_readme() -> None:
