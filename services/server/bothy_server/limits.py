@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bothy_server.cluster.app.inbox import InboxLimits
 from bothy_server.cluster.domain import listener as listener_rule
-from bothy_server.hosts.adapters.sockets.control import ControlLimits
+from bothy_server.hosts.adapters.sockets.connection import ControlLimits
 from bothy_server.hosts.app.pairing import PairingLimits
 from bothy_server.hosts.domain.presence import PresenceLimits
 from bothy_server.identity.adapters.keystore.tokens import TokenLimits
@@ -74,6 +74,7 @@ def control(settings: Settings) -> ControlLimits:
         terminal.host_heartbeat_miss_limit,
         settings.hosts.max_waiting_frames,
         terminal.close_linger,
+        settings.database.retry_after,
         HostLimits(
             idle_timeout_s=terminal.idle_timeout,
             idle_grace_s=terminal.idle_grace,

@@ -28,6 +28,7 @@ from bothy_wire.frames import (
     HostIdentify,
     HostReport,
     HostSessionEnded,
+    HostSessionRecorded,
     HostSessionStarted,
     ReportedSession,
     ServerControl,
@@ -82,7 +83,7 @@ class FakeHost:
         identified = await control.expect(HostIdentified)
         self.join = identified.join_offered
         await control.send(self.report())
-        await control.heartbeat()
+        await control.handled()
         self.control = control
         return control
 
@@ -168,9 +169,18 @@ class ControlSocket:
                 self._kept.append(received)
 
     async def heartbeat(self) -> None:
-        """Send a heartbeat and see it answered: everything sent before has been handled."""
+        """Send a heartbeat and see it answered."""
         await self.send(HostHeartbeat())
         await self.expect(HostHeartbeatAck)
+
+    async def handled(self) -> None:
+        """Everything sent before has been handled: news of a session that nobody knows is answered in its turn."""
+        session_id = uuid4()
+        await self.send(HostSessionEnded(session_id=session_id, reason="idle"))
+        others = []
+        while (recorded := await self.expect(HostSessionRecorded)).session_id != session_id:
+            others.append(recorded)
+        self._kept += others
 
     @property
     def kept(self) -> list[Frame]:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from bothy_server.hosts.app.ports import ControlLink, HostEvents, HostStore
 from bothy_server.hosts.app.presence import Presence
-from bothy_server.hosts.domain.host import Host, close_code
+from bothy_server.hosts.domain.host import close_code
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.unit import UnitOfWork
 from bothy_wire.close_codes import CloseCode
@@ -26,19 +26,16 @@ class Control:
         self._presence = presence
         self._events = events
         self._last_seen_interval = last_seen_interval
-        self._seen_written: dict[HostId, float] = {}
-
-    async def read(self, host_id: HostId) -> Host | None:
-        """The host's row as it is now."""
-        async with self._uow() as unit:
-            return await unit.of(HostStore).get(host_id)
+        self._noted: dict[HostId, float] = {}
 
     async def refusal(self, host_id: HostId, pairing_seq: int) -> CloseCode | None:
         """Why a connection of this pairing has to go, by the row as it is now."""
-        return close_code(await self.read(host_id), pairing_seq)
+        async with self._uow() as unit:
+            host = await unit.of(HostStore).get(host_id)
+        return close_code(host, pairing_seq)
 
-    async def report(self, link: ControlLink, boot_id: UUID, frame: HostReport) -> None:
-        """Store what the host offers, and that it holds the new join value; it may be told to open sessions from now on."""
+    async def store_report(self, link: ControlLink, frame: HostReport) -> None:
+        """Store what the host offers, and that it holds the new join value."""
         async with self._uow() as unit:
             await unit.of(HostStore).record_report(
                 link.host_id,
@@ -48,17 +45,25 @@ class Control:
                 os=frame.os,
                 arch=frame.arch,
             )
+
+    async def eligible(self, link: ControlLink, boot_id: UUID, frame: HostReport) -> None:
+        """The report is stored: from now on the host may be told to open sessions, and rows follow what it runs."""
         self._presence.alive(link)
         await self._events.reported(link, boot_id, frame.sessions)
 
-    async def heartbeat(self, link: ControlLink) -> None:
-        """The host is alive."""
+    def alive(self, link: ControlLink) -> bool:
+        """A heartbeat of an eligible link; whether it is time to :meth:`note_seen`."""
         self._presence.alive(link)
         now = self._clock.monotonic()
-        if now - self._seen_written.get(link.host_id, 0) >= self._last_seen_interval:
-            self._seen_written[link.host_id] = now
-            async with self._uow() as unit:
-                await unit.of(HostStore).touch([link.host_id])
+        due = now - self._noted.get(link.host_id, 0) >= self._last_seen_interval
+        if due:
+            self._noted[link.host_id] = now
+        return due
+
+    async def note_seen(self, host_id: HostId) -> None:
+        """Write that the host was seen."""
+        async with self._uow() as unit:
+            await unit.of(HostStore).touch([host_id])
 
     async def session(self, link: ControlLink, frame: HostSessionStarted | HostSessionEnded) -> None:
         """A session of the host started or ended."""
@@ -71,5 +76,5 @@ class Control:
 
     def left(self, link: ControlLink) -> None:
         """An eligible link is gone."""
-        self._seen_written.pop(link.host_id, None)
+        self._noted.pop(link.host_id, None)
         self._presence.left(link)

@@ -9,6 +9,7 @@ from bothy_server.hosts.app.presence import Presence
 from bothy_server.hosts.domain.signals import HostClose, HostGone, HostPresent
 from bothy_server.kernel.tail import LoggedEvent
 from bothy_server.kernel.unit import Signal
+from bothy_wire.ids import HostId
 
 
 class HostSignals:
@@ -26,22 +27,17 @@ class HostSignals:
                 case HostPresent() | HostGone():
                     self._presence.heard(signal)
                 case HostClose(host_id):
-                    self._judge(host_id)
+                    self._links.judge_again(host_id)
                 case _:
                     pass
 
     async def on_events(self, events: Sequence[LoggedEvent]) -> None:
         """New entries of the event log."""
-        for host_id in {each.event.host_id for each in events if each.event.type == "host.updated"}:
-            self._judge(host_id)
+        for event in (each.event for each in events):
+            if event.type == "host.updated" and event.host_id is not None:
+                self._links.judge_again(HostId(event.host_id))
 
     async def on_gap(self) -> None:
         """Signals or events were missed."""
-        for link in self._links:
-            link.judge_again()
+        self._links.judge_all_again()
         self._presence.announce()
-
-    def _judge(self, host_id: object) -> None:
-        for link in self._links:
-            if link.host_id == host_id:
-                link.judge_again()

@@ -86,10 +86,6 @@ class ControlLink(Protocol):
         """Its identity; its time orders connections of one host."""
 
     @property
-    def pairing_seq(self) -> int:
-        """The pairing whose key it proved."""
-
-    @property
     def eligible(self) -> bool:
         """Active and reported: may be told to open sessions."""
 

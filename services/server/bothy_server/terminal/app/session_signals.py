@@ -12,7 +12,7 @@ from bothy_server.terminal.app.ports import SessionRecord, SessionStore
 from bothy_server.terminal.app.switchboard import Switchboard
 from bothy_server.terminal.domain.session import SessionState
 from bothy_server.terminal.domain.signals import SessionOpen, SessionPaired, SessionRedial
-from bothy_wire.ids import SessionId
+from bothy_wire.ids import HostId, SessionId
 
 
 class SessionSignals:
@@ -47,7 +47,7 @@ class SessionSignals:
             SessionId(event.session_id)
             for event in (each.event for each in events)
             if event.type == "terminal_session.changed" and event.session_id is not None
-            if event.session_id in self._switchboard.registered() or self._is_here(event)
+            if self._switchboard.has(SessionId(event.session_id)) or self._host_is_here(event)
         }
         self._changed((await self._rows(named)).values())
 
@@ -76,8 +76,8 @@ class SessionSignals:
             if record.state is SessionState.CLOSED:
                 self._hosts.end(record)
 
-    def _is_here(self, event: Event) -> bool:
-        return any(link.host_id == event.host_id for link in self._links)
+    def _host_is_here(self, event: Event) -> bool:
+        return event.host_id is not None and self._links.of(HostId(event.host_id)) is not None
 
     async def _rows(self, ids: set[SessionId]) -> dict[SessionId, SessionRecord]:
         if not ids:

@@ -46,6 +46,8 @@ class Sweep:
                 ended = await self.once()
             except StorageUnavailable:
                 _log.warning("sweep skipped: the database does not answer")
+            except Exception:  # noqa: BLE001 - a defect in one round must not end the node that sweeps
+                _log.exception("sweep failed")
             else:
                 if ended:
                     _log.info("sweep ended sessions", extra={"bothy.sessions": ended})
