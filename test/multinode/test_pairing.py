@@ -1,8 +1,8 @@
 """A paired host waits for its owner, who may be on another node; a new pairing ends the old one everywhere."""
 
 import pytest
-from bothy_kit.cluster import cluster
 
+from bothy_kit.cluster import cluster
 from bothy_wire.frames import HostIdentified, HostPending, HostSessionOpen, SidePaired
 from bothy_wire.signing import fingerprint
 

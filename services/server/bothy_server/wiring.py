@@ -356,13 +356,19 @@ async def _internal(base: Foundation, health: Health, metrics: Metrics) -> Async
 
 @asynccontextmanager
 async def _tasks() -> AsyncIterator[asyncio.TaskGroup]:
-    """A group for short work; what is still under way at the end is cancelled."""
+    """A group for short work; what is still under way at the end is cancelled. The block's own error comes out as it is."""
+    failure: BaseException | None = None
     try:
         async with asyncio.TaskGroup() as tasks:
-            yield tasks
+            try:
+                yield tasks
+            except BaseException as error:  # noqa: BLE001 - raised again below, outside the group
+                failure = error
             raise _Over
     except* _Over:
         pass
+    if failure is not None:
+        raise failure
 
 
 class _Over(Exception):  # noqa: N818 - ends a task group

@@ -150,7 +150,7 @@ class Secrets(Group):
     """The server's signing keys."""
 
     signing_key_dir: Path
-    """Folder of the keys, mode 0700, shared by the nodes or copied with `keys export` and `keys import`."""
+    """Folder of the keys, mode 0700, shared by the nodes, or copied to each."""
     key_publish_lead: Seconds = 3600
     """A new key is published at least this long before it signs."""
     reload_interval: Seconds = 60

@@ -1,0 +1,197 @@
+"""What a wrong edge does to a session, and what it does not do (``docs/spec/cluster.md``, E and L)."""
+
+import asyncio
+
+import httpx2 as httpx
+import psycopg
+import pytest
+
+from bothy_kit.cluster import cluster
+from bothy_wire.frames import (
+    HostIdentified,
+    HostSessionOpen,
+    HostSessionRecorded,
+    ReportedSession,
+    SidePaired,
+    SideUnpaired,
+)
+
+
+@pytest.fixture
+async def two(database_url, tmp_path):
+    short = {"open_timeout": "1 s", "redial_after": "50 ms", "sweep_interval": "1 h"}
+    async with cluster(database_url, tmp_path, nodes=2, terminal=short) as running:
+        yield running
+
+
+@pytest.fixture
+async def parties(two):
+    """A device on the first node, and its host with a control connection on the second."""
+    device = await two.device(url=two.nodes[0].url)
+    host = await two.host()
+    await host.connect(two.nodes[1].url)
+    return device, host
+
+
+async def unpaired(node, side):
+    async with httpx.AsyncClient(trust_env=False) as internal:
+        lines = (await internal.get(f"http://{node.node.internal}/metrics")).text.splitlines()
+        ready = await internal.get(f"http://{node.node.internal}/readyz")
+    assert ready.status_code == 200
+    (line,) = [
+        each for each in lines if each.startswith(f'bothy_terminal_relay_unpaired_total{{bothy_terminal_side="{side}"')
+    ]
+    return float(line.split()[-1])
+
+
+def ends(database_url, session_id):
+    with psycopg.connect(database_url) as connection:
+        return connection.execute(
+            "SELECT action, code FROM audit_log WHERE session_id = %s AND action = 'terminal.terminate'", [session_id]
+        ).fetchall()
+
+
+async def running_pair(device, host, url):
+    """A started session whose sides met at ``url``."""
+    stream = await device.open(host.host_id)
+    client, data = await device.dial(stream, url), await host.dial(stream.session_id, url)
+    await client.expect(SidePaired)
+    await data.expect(SidePaired)
+    await host.started(stream.session_id)
+    await host.control.expect(HostSessionRecorded)
+    return stream, client, data
+
+
+async def test_tmt15_two_nodes_with_hash_routing(two, parties):
+    device, host = parties
+    stream = await device.open(host.host_id, url=two.nodes[0].url)
+    client = await device.dial(stream, two.url_of(stream.session_id, "device"))
+    data = await host.dial(stream.session_id, two.url_of(stream.session_id, "host"))
+    await client.expect(SidePaired)
+    await data.expect(SidePaired)
+    await data.send(b"met")
+    assert await client.receive() == b"met"
+    assert [await unpaired(node, side) for node in two.nodes for side in ("client", "host")] == [0, 0, 0, 0]
+
+
+async def test_tmt15_without_hash_routing(two, parties, database_url):
+    two.mode = "split"
+    device, host = parties
+    stream = await device.open(host.host_id)
+    client = await device.dial(stream, two.url_of(stream.session_id, "device"))
+    data = await host.dial(stream.session_id, two.url_of(stream.session_id, "host"))
+
+    first, second = await asyncio.gather(client.closed(), data.closed())
+
+    assert (first.code, second.code) == (4102, 4102)
+    assert (await unpaired(two.nodes[0], "client"), await unpaired(two.nodes[1], "host")) == (1, 1)
+    assert (await unpaired(two.nodes[0], "host"), await unpaired(two.nodes[1], "client")) == (0, 0)
+    row = await device.state(stream.session_id)
+    assert (row["state"], row["close_reason"], row["close_detail"]) == ("closed", "open_failed", "open_timeout")
+    assert ends(database_url, stream.session_id) == [("terminal.terminate", "open_timeout")]
+
+
+async def test_tmt15_without_hash_routing_attach(two, parties):
+    device, host = parties
+    here, there = two.nodes[0].url, two.nodes[1].url
+    stream, client, data = await running_pair(device, host, here)
+    client.cut()
+    await data.expect(SideUnpaired)
+    await data.ready()
+
+    again = await device.attach(stream.session_id)
+    lost = await device.dial(again, there)
+    assert (await lost.closed()).code == 4102
+    assert await unpaired(two.nodes[1], "client") == 1
+    assert (await device.state(stream.session_id))["state"] == "detached"
+
+    client = await device.dial(await device.attach(stream.session_id), here)
+    await client.expect(SidePaired)
+    await data.expect(SidePaired)
+
+
+async def test_a_lone_device_of_a_running_session_has_the_host_dial_again(two, parties):
+    """The set of nodes changed under a session: the sides meet again where the device is (L6)."""
+    device, host = parties
+    stream, client, _ = await running_pair(device, host, two.nodes[0].url)
+    await host.control.expect(HostSessionOpen)
+    client.cut()
+
+    client = await device.dial(await device.attach(stream.session_id), two.nodes[1].url)
+    asked = await host.control.expect(HostSessionOpen)
+    assert asked.session_id == stream.session_id
+    data = await host.dial(stream.session_id, two.nodes[1].url)
+    await client.expect(SidePaired)
+    await data.send(b"again")
+    assert await client.receive() == b"again"
+
+
+async def test_the_newest_attach_wins_and_the_older_device_is_told(two, parties):
+    device, host = parties
+    stream, client, data = await running_pair(device, host, two.nodes[0].url)
+    other = await two.another_device("Robin", url=two.nodes[1].url)
+    assert (await other.rest("POST", f"/terminal/sessions/{stream.session_id}/attach", {})).code == "step_up_required"
+    step_up_id = await other.step_up("attach", host.host_id, "shell", "alex-shell")
+
+    taken = await other.attach(stream.session_id, step_up_id)
+
+    assert (await client.closed()).code == 4103
+    await data.expect(SideUnpaired)
+    await data.ready()
+    client = await other.dial(taken, two.nodes[0].url)
+    await client.expect(SidePaired)
+    stale = await device.identify(stream, two.nodes[0].url)
+    assert (await stale.closed()).code == 4103
+
+
+async def test_a_reconnect_with_the_same_token_replaces_the_older_side(two, parties):
+    device, host = parties
+    stream, client, data = await running_pair(device, host, two.nodes[0].url)
+    again = await device.dial(stream, two.nodes[0].url)
+    assert (await client.closed()).code == 4103
+    await data.expect(SideUnpaired)
+    await data.ready()
+    await again.expect(SidePaired)
+
+
+async def test_a_newer_dial_of_the_host_replaces_the_older(two, parties):
+    device, host = parties
+    stream, client, data = await running_pair(device, host, two.nodes[0].url)
+    newer = await host.dial(stream.session_id, two.nodes[0].url)
+    assert (await data.closed()).code == 1000
+    await client.expect(SideUnpaired)
+    await client.ready()
+    await newer.expect(SidePaired)
+
+
+async def test_a_report_ends_what_the_host_does_not_run(two, parties):
+    device, host = parties
+    stream, client, _ = await running_pair(device, host, two.nodes[0].url)
+    await host.control.close()
+    await host.connect(two.nodes[1].url)
+    assert (await client.closed()).reason == "host_lost"
+    assert (await device.state(stream.session_id))["close_reason"] == "host_lost"
+
+
+async def test_a_report_of_another_run_ends_what_the_former_one_ran(two, parties):
+    device, host = parties
+    stream, client, _ = await running_pair(device, host, two.nodes[0].url)
+    await host.control.close()
+    host.boot_id = host.boot_id.__class__(int=host.boot_id.int + 1)
+    await host.connect(two.nodes[1].url)
+    assert (await client.closed()).reason == "host_restarted"
+    assert (await device.state(stream.session_id))["close_reason"] == "host_restarted"
+
+
+async def test_a_host_that_comes_back_with_its_sessions_keeps_them(two, parties):
+    device, host = parties
+    stream, client, data = await running_pair(device, host, two.nodes[0].url)
+    await host.control.close()
+    control = await host.identify(two.nodes[0].url)
+    host.join = (await control.expect(HostIdentified)).join_offered
+    await control.send(host.report(ReportedSession(session_id=stream.session_id, phase="running", attached=True)))
+    await control.handled()
+    host.control = control
+    await data.send(b"kept")
+    assert await client.receive() == b"kept"
+    assert (await device.state(stream.session_id))["state"] == "active"
