@@ -38,6 +38,8 @@ CHANNEL_MESSAGE_BYTES = 64 * 1024
 """Most bytes of one channel message: a record and its tag, or a handshake message."""
 REKEY_RECORDS = 65_536
 """Each direction applies Noise REKEY after this many records."""
+REPAINT_TOTAL_BYTES = 1024 * 1024
+"""Most bytes of the repaint of one channel, all its records together. It needs no window, so this is what bounds it."""
 LINEAGE_BYTES = 16
 SIZE_MIN, SIZE_MAX = 1, 1000
 """Columns and rows of a terminal."""

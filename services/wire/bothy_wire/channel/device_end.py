@@ -1,7 +1,8 @@
 """The device's end of the end-to-end channel, without I/O and without a clock.
 
-Time is an argument (``now``: steady seconds). After every call the shell sends what :meth:`DeviceEnd.take_outgoing`
-gives. A pairing has one state object, which goes with it; what lives longer (positions, what was typed) is in the end
+Time is an argument (``now``: steady seconds). The shell calls :meth:`DeviceEnd.take_outgoing` when its socket took what it
+gave before: what waits is one ACK, one size, one PING and the input window, so a relay that does not read costs no memory.
+A pairing has one state object, which goes with it; what lives longer (positions, what was typed) is in the end
 itself.
 
 What message 2 says takes effect in two steps. Input follows at once, because the host may receive it from now on. The
@@ -42,6 +43,7 @@ from bothy_wire.channel.input_queue import InputQueue
 from bothy_wire.channel.noise import Initiator
 from bothy_wire.channel.records import Opener, Sealer
 from bothy_wire.errors import ChannelError
+from bothy_wire.limits import REPAINT_TOTAL_BYTES
 
 __all__ = [
     "DeviceEnd",
@@ -78,6 +80,7 @@ class _Channel:
     ping_due: bool = False
     pinged_at: float | None = None
     repainting: bool = False
+    repaint_room: int = REPAINT_TOTAL_BYTES
     exited: bool = False
 
 
@@ -288,6 +291,9 @@ class DeviceEnd:
                 self._acknowledge_when_due(channel)
             case records.Repaint(data, last) if not channel.exited:
                 channel.repainting = not last
+                channel.repaint_room -= len(data)
+                if channel.repaint_room < 0:
+                    raise ChannelError("a repaint beyond its bound")
                 yield Repaint(data, last)
             case records.Exit(status) if not channel.exited and not channel.repainting:
                 channel.exited = True

@@ -1,7 +1,9 @@
 """The host's end of the end-to-end channel, without I/O and without a clock.
 
-Time is an argument (``now``: steady seconds). After every call the shell sends what :meth:`HostEnd.take_outgoing` gives.
-A pairing has one state object, which goes with it; what lives longer (positions, lineage) is in the end itself.
+Time is an argument (``now``: steady seconds). The shell calls :meth:`HostEnd.take_outgoing` when its socket took what it gave
+before: answers that wait (ACK, PONG, the NOTICE of a bad size) are one each, however often they were earned, so a peer that
+does not read costs no memory. A pairing has one state object, which goes with it; what lives longer (positions, lineage) is
+in the end itself.
 
 Message 1 can be replayed by whoever carries it. So until the device's first record, always an ACK, nothing of the end
 changes: only that record proves the keys and makes a lineage current.
@@ -31,9 +33,11 @@ from bothy_wire.channel.host_events import Acknowledged, HostEvent, Input, Offer
 from bothy_wire.channel.noise import Responder
 from bothy_wire.channel.records import Opener, Sealer
 from bothy_wire.errors import ChannelError, LocalError
-from bothy_wire.limits import LINEAGE_BYTES, SIZE_MAX, SIZE_MIN
+from bothy_wire.limits import LINEAGE_BYTES, REPAINT_TOTAL_BYTES, SIZE_MAX, SIZE_MIN
 
 __all__ = ["Acknowledged", "HostEnd", "HostEvent", "Input", "Offered", "Opened", "Pinged", "Resized"]
+
+_SIZE_NOTICE = records.Notice(f"a terminal size is {SIZE_MIN} to {SIZE_MAX} columns and rows; another one is ignored")
 
 
 @dataclass(slots=True)
@@ -70,6 +74,7 @@ class _Channel:
     opener: Opener
     ack_due: bool = True  # at once, so that the device knows what of its input is written
     pong_due: bool = False
+    size_notice_due: bool = False
     exited: bool = False
 
 
@@ -204,7 +209,12 @@ class HostEnd:
                 return 0
 
     def repaint(self, data: bytes) -> None:
-        """Send a whole repaint; it needs no window and counts in no position."""
+        """Send a whole repaint, once on a channel; it needs no window and counts in no position.
+
+        At most :data:`~bothy_wire.limits.REPAINT_TOTAL_BYTES`.
+        """
+        if len(data) > REPAINT_TOTAL_BYTES:
+            raise LocalError("a repaint beyond its bound")
         starts = range(0, max(len(data), 1), records.REPAINT_BYTES)
         for start in starts:
             self._send(records.Repaint(data[start : start + records.REPAINT_BYTES], last=start == starts[-1]))
@@ -256,6 +266,9 @@ class HostEnd:
         if channel.pong_due:
             channel.pong_due = False
             yield records.Pong()
+        if channel.size_notice_due:
+            channel.size_notice_due = False
+            yield _SIZE_NOTICE
 
     def _events(self, message: bytes, now: float) -> Iterable[HostEvent]:
         deadline = self.deadline()
@@ -311,7 +324,7 @@ class HostEnd:
             case records.Resize(columns, rows) if SIZE_MIN <= columns <= SIZE_MAX and SIZE_MIN <= rows <= SIZE_MAX:
                 yield Resized(columns, rows)
             case records.Resize():
-                self.notice(f"a terminal size is {SIZE_MIN} to {SIZE_MAX} columns and rows; this one is ignored")
+                channel.size_notice_due = True
             case records.Ping():
                 channel.pong_due = True
                 yield Pinged()

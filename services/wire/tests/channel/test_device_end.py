@@ -10,6 +10,7 @@ from bothy_wire.channel.handshake import Accepted, Refused, decode_message1, enc
 from bothy_wire.channel.noise import Responder
 from bothy_wire.channel.records import Opener, Sealer
 from bothy_wire.errors import ChannelError, LocalError
+from bothy_wire.limits import REPAINT_TOTAL_BYTES
 
 LINEAGE = bytes(range(16))
 
@@ -284,3 +285,18 @@ def test_input_of_a_lineage_that_is_gone_is_dropped_and_told(peer):
     again = Peer(peer.world)
     assert again.answer(accepted(lineage=b"another lineage!")) == [Opened("new", 0, 10)]
     assert peer.end.pending_input == 0
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_repaints_beyond_the_bound_fail_the_channel(peer, last):
+    piece = records.Repaint(bytes(REPAINT_TOTAL_BYTES // 32), last=last)
+    assert len(peer.say(*[piece] * 32)) == 32
+    with pytest.raises(ChannelError):
+        peer.say(records.Repaint(b"x", last=True))
+
+
+def test_a_relay_that_does_not_read_is_owed_one_acknowledgement(peer):
+    for _ in range(2_000):
+        peer.say(records.Data(b"x"))
+        peer.end.processed(1)
+    assert peer.hear() == [records.Ack(3_000)]

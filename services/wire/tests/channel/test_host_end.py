@@ -11,6 +11,7 @@ from bothy_wire.channel.host_end import Acknowledged, Input, Offered, Opened, Pi
 from bothy_wire.channel.noise import Initiator
 from bothy_wire.channel.records import Opener, Sealer
 from bothy_wire.errors import ChannelError, LocalError
+from bothy_wire.limits import REPAINT_TOTAL_BYTES
 
 LINEAGE = bytes(range(16))
 
@@ -221,6 +222,23 @@ def test_a_bad_size_is_answered_with_a_notice_and_ignored(peer, size):
     (notice,) = peer.hear()
     assert isinstance(notice, records.Notice)
     assert peer.end.open
+
+
+def test_a_peer_that_does_not_read_is_owed_one_answer_of_each_kind(peer):
+    for _ in range(2_000):
+        peer.say(records.Ping(), records.Resize(0, 0), records.Data(b"x"))
+        peer.end.written(1)
+    ack, pong, notice = peer.hear()
+    assert (ack, pong) == (records.Ack(2_000), records.Pong())
+    assert isinstance(notice, records.Notice)
+    assert peer.hear() == []
+
+
+def test_a_repaint_has_a_bound(peer):
+    peer.end.repaint(bytes(REPAINT_TOTAL_BYTES))
+    assert sum(len(each.data) for each in peer.hear() if isinstance(each, records.Repaint)) == REPAINT_TOTAL_BYTES
+    with pytest.raises(LocalError):
+        peer.end.repaint(bytes(REPAINT_TOTAL_BYTES + 1))
 
 
 @pytest.mark.parametrize(
