@@ -11,6 +11,7 @@ from bothy_server.identity.adapters.keystore.tokens import TokenLimits
 from bothy_server.identity.app.login import LoginLimits
 from bothy_server.identity.app.step_up import StepUpLimits
 from bothy_server.platform.event_log import TailLimits
+from bothy_server.platform.serving import ListenLimits
 from bothy_server.platform.settings import Settings
 from bothy_server.terminal.adapters.sockets.forwarder import ForwarderLimits
 from bothy_server.terminal.app.open_session import SessionLimits
@@ -81,6 +82,17 @@ def control(settings: Settings) -> ControlLimits:
             detach_grace_s=terminal.detach_grace,
             max_duration_s=terminal.max_duration,
         ),
+    )
+
+
+def http(settings: Settings) -> ListenLimits:
+    """Of the http listeners."""
+    server = settings.server
+    return ListenLimits(
+        message_bytes=settings.wire.max_unidentified_frame_bytes,
+        connections=server.max_connections,
+        request_timeout=server.request_timeout,
+        linger=settings.terminal.close_linger,
     )
 
 

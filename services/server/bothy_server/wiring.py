@@ -49,7 +49,7 @@ from bothy_server.platform.event_log import EventLogTail, prune
 from bothy_server.platform.health import Health, internal_app
 from bothy_server.platform.http import SecurityHeaders, exception_handlers
 from bothy_server.platform.lifecycle import Lifecycle
-from bothy_server.platform.serving import listening
+from bothy_server.platform.serving import Listener
 from bothy_server.platform.setting_values import Address
 from bothy_server.platform.settings import Settings
 from bothy_server.platform.telemetry import Metrics
@@ -139,8 +139,7 @@ async def start_worker(settings: Settings, parts: Lifecycle) -> Address:
     uow = SqlUnitOfWork(base.database, STORES, _outbound(base, notifier(base.database)))
     parts.own("sweep", _sweep(base, uow).run())
     parts.own("clock", _keep_time(base))
-    health = Health(base.database, base.clock, settings.cluster.clock_warn)
-    return await parts.start("internal_listener", _internal(base, health, Metrics()))
+    return await _serve_internal(base, parts, _health(base, parts), Metrics())
 
 
 # ---- a node -------------------------------------------------------------------------------------------------------
@@ -161,7 +160,7 @@ class Node:
 async def start_node(settings: Settings, parts: Lifecycle) -> Node:
     """An api node: each part after those that it needs; ``parts`` stops them in reverse, the sockets first."""
     base = await parts.start("foundation", foundation(settings))
-    core = _core(base, await parts.start("tasks", _tasks()))
+    core = _core(base, await _tasks(parts))
     await _hear(base, core, parts)
     control_sockets = ControlSockets(
         Identify(core.uow, core.tokens, base.clock, settings.server.public_origins),
@@ -185,14 +184,11 @@ async def start_node(settings: Settings, parts: Lifecycle) -> Node:
         parts.own("sweep", _sweep(base, core.uow).run())
     _gauges(core, control_sockets, side_sockets)
 
-    node_id, health = NodeId(new_id(base.clock.now())), Health(base.database, base.clock, settings.cluster.clock_warn)
+    node_id, health = NodeId(new_id(base.clock.now())), _health(base, parts)
     app = _public_app(base, core, node_id, control_sockets, side_sockets)
     linger = settings.terminal.close_linger
-    internal = await parts.start("internal_listener", _internal(base, health, core.metrics))
-    public = await parts.start(
-        "public_listener",
-        listening(app, settings.server.listen, settings.wire.max_unidentified_frame_bytes, linger),
-    )
+    internal = await _serve_internal(base, parts, health, core.metrics)
+    public = await _serve(parts, "public_listener", Listener(app, settings.server.listen, limits.http(settings)))
     await parts.start("sockets", _leaving(health, core.switchboard, control_sockets, side_sockets, linger))
     return Node(node_id, public, internal, core.switchboard, control_sockets, core.presence)
 
@@ -344,35 +340,34 @@ def _sweep(base: Foundation, uow: SqlUnitOfWork) -> Sweep:
     return Sweep(uow, base.clock, limits.sweep(base.settings), [prune_challenges, prune_events])
 
 
-@asynccontextmanager
-async def _internal(base: Foundation, health: Health, metrics: Metrics) -> AsyncIterator[Address]:
-    settings = base.settings
-    app = internal_app(health, metrics)
-    async with listening(
-        app, settings.server.internal_listen, settings.wire.max_unidentified_frame_bytes, 1
-    ) as address:
-        yield address
+def _health(base: Foundation, parts: Lifecycle) -> Health:
+    health = Health(base.database, base.clock, base.settings.cluster.clock_warn)
+    parts.own("health", health.run())
+    return health
 
 
-@asynccontextmanager
-async def _tasks() -> AsyncIterator[asyncio.TaskGroup]:
-    """A group for short work; what is still under way at the end is cancelled. The block's own error comes out as it is."""
-    failure: BaseException | None = None
-    try:
+async def _serve_internal(base: Foundation, parts: Lifecycle, health: Health, metrics: Metrics) -> Address:
+    app, address = internal_app(health, metrics), base.settings.server.internal_listen
+    return await _serve(parts, "internal_listener", Listener(app, address, limits.http(base.settings)))
+
+
+async def _serve(parts: Lifecycle, name: str, listener: Listener) -> Address:
+    parts.own(name, listener.run())
+    await listener.ready.wait()
+    return listener.address
+
+
+async def _tasks(parts: Lifecycle) -> asyncio.TaskGroup:
+    """A group for short work; what is still under way at the end is cancelled. A defect in it ends the process."""
+    opened: asyncio.Future[asyncio.TaskGroup] = asyncio.get_running_loop().create_future()
+
+    async def hold() -> None:
         async with asyncio.TaskGroup() as tasks:
-            try:
-                yield tasks
-            except BaseException as error:  # noqa: BLE001 - raised again below, outside the group
-                failure = error
-            raise _Over
-    except* _Over:
-        pass
-    if failure is not None:
-        raise failure
+            opened.set_result(tasks)
+            await asyncio.Event().wait()
 
-
-class _Over(Exception):  # noqa: N818 - ends a task group
-    """The block is over."""
+    parts.own("tasks", hold())
+    return await opened
 
 
 async def _keep_time(base: Foundation) -> None:

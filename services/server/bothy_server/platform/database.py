@@ -46,6 +46,7 @@ class Database:
             max_overflow=0,
             pool_timeout=settings.pool_timeout,
             use_native_hstore=False,
+            hide_parameters=True,  # a failed statement is logged without its values
         )
 
     @asynccontextmanager

@@ -4,56 +4,87 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from bothy_server.platform.bounded_http import BoundedHttpProtocol, HttpBounds
 from bothy_server.platform.setting_values import Address
-from bothy_server.platform.uvicorn_takeover import TakeoverHttpProtocol, TakeoverWebSocketProtocol
+from bothy_server.platform.uvicorn_takeover import TakeoverWebSocketProtocol
 
 
 class ListenError(Exception):
-    """An address cannot be bound; the message says which and why."""
+    """An address cannot be bound or is not served any more; the message says which and why."""
 
 
-@asynccontextmanager
-async def listening(app: ASGIApp, address: Address, max_message_bytes: int, linger: float) -> AsyncIterator[Address]:
-    """Serve ``app``; gives the address with the real port.
+@dataclass(frozen=True, slots=True)
+class ListenLimits:
+    """``message_bytes`` bounds a socket's messages, and the head of a request, until its endpoint raises the limit
+    (``bothy.message_limit``) or the socket leaves ASGI. ``connections`` are open at once; a request arrives whole within
+    ``request_timeout`` seconds; open requests are waited for ``linger`` seconds at the end.
+    """
 
-    ``max_message_bytes`` bounds a socket's messages until its endpoint raises the limit (``bothy.message_limit``) or the
-    socket leaves ASGI. ``linger`` in seconds bounds the wait for open requests at the end.
+    message_bytes: int
+    connections: int
+    request_timeout: float
+    linger: float
+
+
+class Listener:
+    """Serves ``app``; owned by the lifecycle, since a process whose listener died must not go on::
+
+        listener = Listener(app, address, limits)
+        parts.own("public_listener", listener.run())
+        await listener.ready.wait()
 
     uvicorn's own pings, compression and signal handlers stay off: slow but living sockets are judged by our heartbeats,
     and the process leaves in an order of its own.
     """
-    with _bound(address) as bound:
-        config = uvicorn.Config(
-            app,
-            http=TakeoverHttpProtocol,
-            ws=TakeoverWebSocketProtocol,
-            ws_max_size=max_message_bytes,
-            ws_per_message_deflate=False,
-            ws_ping_interval=None,
-            lifespan="off",
-            log_config=None,
-            log_level="warning",  # below it, uvicorn logs addresses and paths
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=max(1, round(linger)),
+
+    def __init__(self, app: ASGIApp, address: Address, limits: ListenLimits) -> None:
+        """Binds the address. Raises :class:`ListenError`."""
+        self._socket = _bound(address)
+        self.address = Address(*self._socket.getsockname()[:2])
+        """With the real port."""
+        bounds = HttpBounds(limits.connections, limits.request_timeout, limits.message_bytes)
+        self._server = _Server(
+            uvicorn.Config(
+                app,
+                http=cast("type[asyncio.Protocol]", functools.partial(BoundedHttpProtocol, bounds)),
+                ws=TakeoverWebSocketProtocol,
+                ws_max_size=limits.message_bytes,
+                ws_per_message_deflate=False,
+                ws_ping_interval=None,
+                lifespan="off",
+                log_config=None,
+                log_level="warning",  # below it, uvicorn logs addresses and paths
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=max(1, round(limits.linger)),
+            )
         )
-        server = _Server(config)
-        serving = asyncio.create_task(server.serve(sockets=[bound]), name=f"listener {address}")
-        try:
-            await server.ready.wait()
-            host, port = bound.getsockname()[:2]
-            yield Address(host, port)
-        finally:
-            server.should_exit = True
-            await serving
+        self.ready = self._server.ready
+        """Set when connections are accepted."""
+
+    async def run(self) -> None:
+        """Serve until cancelled, then let open requests end. Raises :class:`ListenError` when serving ends by itself."""
+        with self._socket:
+            serving = asyncio.create_task(self._server.serve(sockets=[self._socket]))
+            try:
+                await asyncio.shield(serving)
+            except asyncio.CancelledError:
+                self._server.should_exit = True
+                await serving
+                raise
+            except OSError as error:
+                raise ListenError(f"{self.address} cannot be served: {error.strerror}") from error
+        raise ListenError(f"{self.address} is not served any more")
 
 
 class _Server(uvicorn.Server):
@@ -70,13 +101,13 @@ class _Server(uvicorn.Server):
         yield
 
 
-@contextlib.contextmanager
-def _bound(address: Address) -> Iterator[socket.socket]:
+def _bound(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    with socket.socket(family) as bound:
+    bound = socket.socket(family)
+    try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            bound.bind((address.host, address.port))
-        except OSError as error:
-            raise ListenError(f"{address} cannot be bound: {error.strerror}") from error
-        yield bound
+        bound.bind((address.host, address.port))
+    except OSError as error:
+        bound.close()
+        raise ListenError(f"{address} cannot be bound: {error.strerror}") from error
+    return bound

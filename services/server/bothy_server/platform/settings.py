@@ -74,6 +74,10 @@ class Server(Group):
     """Addresses that clients dial, separated by commas: the only audiences of signatures and origins of web pages."""
     max_body_bytes: Bytes = 64 * 1024
     """Longest body of a REST request."""
+    max_connections: Count = 10_000
+    """Connections that a listener holds at once; more are answered 503. A session's sockets count until they have identified themselves."""
+    request_timeout: Seconds = 10
+    """A request must have arrived, head and body, within this time."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -249,7 +253,7 @@ class Wire(Group):
     identify_timeout: Seconds = 10
     """A new connection must identify within this time."""
     max_unidentified_frame_bytes: Bytes = 16 * 1024
-    """Longest message before that."""
+    """Longest message before that, and longest head of a request."""
     max_frame_bytes: Annotated[Bytes, Field(ge=CHANNEL_MESSAGE_BYTES)] = CHANNEL_MESSAGE_BYTES + 256
     """Longest message after that; at least a channel message of 64 KiB."""
     ping_interval: Seconds = 20

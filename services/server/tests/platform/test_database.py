@@ -208,6 +208,13 @@ async def test_a_rollback_on_a_server_that_hangs_is_bounded_too(opened, database
         await database.close()
 
 
+async def test_a_failed_statement_tells_no_values(database):
+    with pytest.raises(DBAPIError) as failed:
+        async with database.connect() as connection:
+            await connection.execute(text("SELECT CAST(:number AS int) / 0, :secret"), {"number": 1, "secret": "hush"})
+    assert "hush" not in str(failed.value)
+
+
 async def test_a_dial_to_a_server_that_hangs_is_bounded(opened, database_url):
     async with hanging(database_url) as way:
         way.pause()
