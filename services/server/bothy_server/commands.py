@@ -14,18 +14,19 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 import uvloop
+from sqlalchemy.exc import DBAPIError
 
 from bothy_server import wiring
 from bothy_server.identity.adapters.keystore.store import KeyStoreError, SigningKey, add_key, load_keys
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import StorageUnavailable
 from bothy_server.migrations.run import SchemaNewerError, upgrade
-from bothy_server.platform.database import SchemaError
+from bothy_server.platform.database import SchemaError, storage_errors
 from bothy_server.platform.lifecycle import ComponentEnded, Lifecycle
-from bothy_server.platform.load_settings import SettingsError, load_settings
+from bothy_server.platform.load_settings import SettingsError, load_secrets, load_settings
 from bothy_server.platform.logs import configure_logging
 from bothy_server.platform.serving import ListenError
-from bothy_server.platform.settings import Settings
+from bothy_server.platform.settings import Secrets, Settings
 from bothy_server.platform.settings_reference import reference
 
 T = TypeVar("T")
@@ -75,9 +76,14 @@ async def _serve(settings: Settings) -> None:
 @bothy_server.command()
 def migrate() -> None:
     """Bring the database to this version's tables. Safe to run from several machines at once."""
-    settings = _settings()
-    applied = _guarded(lambda: upgrade(settings.database.listen.get_secret_value()))
+    database = _settings().database
+    applied = _guarded(lambda: _upgrade(database.listen.get_secret_value(), database.connect_timeout))
     click.echo(f"applied {', '.join(applied)}" if applied else "nothing to do: the database is up to date")
+
+
+def _upgrade(url: str, connect_timeout: float) -> list[str]:
+    with storage_errors():
+        return upgrade(url, connect_timeout)
 
 
 @bothy_server.command("settings")
@@ -105,7 +111,7 @@ def keys() -> None:
 @keys.command("init")
 def keys_init() -> None:
     """Make the first signing key."""
-    directory = _settings().secrets.signing_key_dir
+    directory = _secrets().signing_key_dir
     if directory.exists() and any(directory.glob("*.json")):
         _fail(f"{directory} holds signing keys already; `bothy-server keys list` shows them")
     now = datetime.now(UTC)
@@ -116,7 +122,7 @@ def keys_init() -> None:
 @keys.command("rotate")
 def keys_rotate() -> None:
     """Make the next signing key; it signs after secrets.key_publish_lead."""
-    settings = _settings().secrets
+    settings = _secrets()
     now = datetime.now(UTC)
     _guarded(lambda: load_keys(settings.signing_key_dir))
     starts = now + timedelta(seconds=settings.key_publish_lead)
@@ -128,7 +134,8 @@ def keys_rotate() -> None:
 @as_json
 def keys_list(as_json: bool) -> None:
     """List the signing keys."""
-    found = _guarded(lambda: load_keys(_settings().secrets.signing_key_dir))
+    directory = _secrets().signing_key_dir
+    found = _guarded(lambda: load_keys(directory))
     if as_json:
         click.echo(json.dumps({"keys": [_key(each) for each in found]}))
         return
@@ -236,6 +243,11 @@ def _settings() -> Settings:
     return _guarded(load_settings)
 
 
+def _secrets() -> Secrets:
+    """What the keys need: they are made on machines that know no database."""
+    return _guarded(load_secrets)
+
+
 def _guarded(act: Callable[[], T]) -> T:
     """Turn what an operator can mend into lines without a traceback."""
     try:
@@ -245,7 +257,9 @@ def _guarded(act: Callable[[], T]) -> T:
     except Problem as problem:
         _fail(problem.detail)
     except StorageUnavailable as error:
-        _fail(f"the database cannot be used: {error}. Check database.url and that PostgreSQL runs.")
+        _fail(f"the database cannot be used ({error}); check database.url and that PostgreSQL runs")
+    except DBAPIError as error:
+        _fail(f"the database refused: {str(error.orig).partition(chr(10))[0]}")
     except ComponentEnded as error:
         _fail(f"{error} ended: {error.__cause__}")
 

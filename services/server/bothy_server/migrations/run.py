@@ -5,13 +5,15 @@ Migrations run forward only, on a live system. One process migrates at a time; o
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
+import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, NullPool, create_engine, make_url, text
+from sqlalchemy import Connection, NullPool, create_engine, text
 
 _LOCK = int.from_bytes(b"bothymig")
 """Advisory lock held by the connection that migrates; a process that is killed leaves none behind."""
@@ -21,13 +23,17 @@ class SchemaNewerError(Exception):
     """The database was migrated by a newer release of the program."""
 
 
-def upgrade(url: str) -> list[str]:
+def upgrade(url: str, connect_timeout: float = 5) -> list[str]:
     """Apply what is missing in one transaction; the revisions applied, oldest first.
 
-    Blocks, also while another process migrates. ``url`` must lead to PostgreSQL itself, not to a transaction pooler.
-    Raises :class:`SchemaNewerError`, having changed nothing, and SQLAlchemy's errors.
+    Blocks, also while another process migrates. ``url`` must lead to PostgreSQL itself, not to a transaction pooler;
+    ``connect_timeout`` in seconds. Raises :class:`SchemaNewerError`, having changed nothing, and SQLAlchemy's errors.
     """
-    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"), poolclass=NullPool)
+    engine = create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(url, connect_timeout=math.ceil(connect_timeout)),
+        poolclass=NullPool,
+    )
     with engine.connect() as connection:
         connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _LOCK})
         connection.commit()

@@ -160,4 +160,7 @@ def _milliseconds(seconds: float) -> int:
 
 def _describe(error: Exception) -> str:
     state = getattr(error, "sqlstate", None)
-    return f"{type(error).__name__} {state}" if state else str(error).strip() or type(error).__name__
+    if state:
+        return f"{type(error).__name__} {state}"
+    told = " ".join(line for line in str(error).splitlines() if not line.startswith("\t"))  # libpq's advice is indented
+    return told or type(error).__name__

@@ -7,6 +7,7 @@ import os
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -18,7 +19,9 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from bothy_server.platform.settings import Settings
+from bothy_server.platform.settings import Secrets, Settings, required
+
+S = TypeVar("S", bound=BaseSettings)
 
 PREFIX = "BOTHY_"
 FILE = "BOTHY_CONFIG"
@@ -32,11 +35,20 @@ class SettingsError(Exception):
 
 def load_settings() -> Settings:
     """The settings of this process. Raises :class:`SettingsError`."""
+    return _load(_All)
+
+
+def load_secrets() -> Secrets:
+    """The group ``secrets`` alone, whatever the others lack. Raises :class:`SettingsError`."""
+    return _load(_SecretsAlone).secrets
+
+
+def _load(kind: type[S]) -> S:
     unknown = [_unknown(name) for name in os.environ if _is_ours(name) and name not in known_names()]
     if unknown:
         raise SettingsError("\n".join(sorted(unknown)))
     try:
-        return _FromOutside()
+        return kind()
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{os.environ[FILE]}: {error}") from None
     except ValidationError as error:
@@ -62,10 +74,8 @@ def known_names() -> dict[str, str]:
     return {environment_name(key): key for key, _ in keys()} | {FILE: "the settings file"}
 
 
-class _FromOutside(Settings, BaseSettings):
-    """The settings, filled from the environment and the file."""
-
-    model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter="__")
+class _FromOutside:
+    """Where groups are filled from: the environment and the file."""
 
     @classmethod
     def settings_customise_sources(
@@ -78,6 +88,16 @@ class _FromOutside(Settings, BaseSettings):
         if not Path(file).is_file():
             raise SettingsError(f"{FILE}: there is no file {file}")
         return (environment, TomlConfigSettingsSource(settings_cls, toml_file=file))
+
+
+class _All(_FromOutside, Settings, BaseSettings):
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter="__")
+
+
+class _SecretsAlone(_FromOutside, BaseSettings):
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter="__", extra="ignore")
+
+    secrets: Secrets = required()
 
 
 def _is_ours(name: str) -> bool:

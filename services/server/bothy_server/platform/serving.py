@@ -56,7 +56,7 @@ class Listener:
             uvicorn.Config(
                 app,
                 http=cast("type[asyncio.Protocol]", functools.partial(BoundedHttpProtocol, bounds)),
-                ws=TakeoverWebSocketProtocol,
+                ws=cast("type[asyncio.Protocol]", functools.partial(TakeoverWebSocketProtocol, limits.linger)),
                 ws_max_size=limits.message_bytes,
                 ws_per_message_deflate=False,
                 ws_ping_interval=None,

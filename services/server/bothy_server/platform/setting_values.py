@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
 _SECOND = 1_000_000
 _MICROSECONDS = {"d": 86_400 * _SECOND, "h": 3600 * _SECOND, "min": 60 * _SECOND, "s": _SECOND, "ms": 1000}
 _BYTES = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}
@@ -74,6 +77,20 @@ def parse_address(value: Any) -> Any:
 def parse_list(value: Any) -> Any:
     """The items of a comma-separated text; a list from a file stays what it is."""
     return tuple(item.strip() for item in value.split(",") if item.strip()) if isinstance(value, str) else value
+
+
+def check_database_url(url: str) -> None:
+    """Raises ``ValueError`` for what is no address of PostgreSQL; the message never holds the address, which has a password."""
+    scheme, separator, _ = url.partition("://")
+    how = "an address like postgresql://USER@HOST/NAME is needed"
+    if not separator:
+        raise ValueError(how)
+    if scheme not in {"postgresql", "postgres"}:
+        raise ValueError(f"{scheme} is not PostgreSQL: {how}")
+    try:
+        conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        raise ValueError("this is no address that PostgreSQL's client understands") from None
 
 
 def format_duration(seconds: float) -> str:

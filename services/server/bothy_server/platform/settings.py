@@ -16,6 +16,7 @@ from pydantic_settings import NoDecode
 from bothy_server.platform.setting_values import (
     Address,
     Rate,
+    check_database_url,
     parse_address,
     parse_duration,
     parse_list,
@@ -32,7 +33,14 @@ Count = Annotated[int, Field(gt=0)]
 Limit = Annotated[Rate, NoDecode, BeforeValidator(parse_rate)]
 Listener = Annotated[Address, NoDecode, BeforeValidator(parse_address)]
 Origin = Annotated[str, AfterValidator(canonical_origin)]
-Secret = Annotated[SecretStr, Field(min_length=1)]
+
+
+def _of_postgres(url: SecretStr) -> SecretStr:
+    check_database_url(url.get_secret_value())
+    return url
+
+
+DatabaseUrl = Annotated[SecretStr, AfterValidator(_of_postgres)]
 
 
 class Group(BaseModel):
@@ -89,9 +97,9 @@ class Server(Group):
 class Database(Group):
     """PostgreSQL."""
 
-    url: Secret
+    url: DatabaseUrl
     """Address, `postgresql://USER:PASSWORD@HOST/NAME`. May lead to a pooler."""
-    listen_url: Secret | None = None
+    listen_url: DatabaseUrl | None = None
     """Address for LISTEN and migrations when `database.url` leads to a pooler, which cannot carry them. Default: `database.url`."""
     pool_size: Count = 10
     """Connections that a process keeps at most."""
@@ -296,7 +304,7 @@ class Log(Group):
     """Most records of one kind of repeated warning; the next one says how many were left out."""
 
 
-def _required() -> Any:
+def required() -> Any:
     """A group with required keys: validated from nothing, so that an error names the key and not the group."""
     return Field(default_factory=dict, validate_default=True)
 
@@ -306,9 +314,9 @@ class Settings(Group):
 
     cluster: Cluster = Cluster()
     server: Server = Server()
-    database: Database = _required()
+    database: Database = required()
     event_log: EventLog = EventLog()
-    secrets: Secrets = _required()
+    secrets: Secrets = required()
     terminal: Terminal = Terminal()
     hosts: Hosts = Hosts()
     identity: Identity = Identity()

@@ -76,10 +76,16 @@ class TakeoverHttpProtocol(HttpToolsProtocol):
 
 
 class TakeoverWebSocketProtocol(WebSocketsSansIOProtocol):
-    """uvicorn's WebSocket protocol, which can let go of its transport."""
+    """uvicorn's WebSocket protocol, which can let go of its transport.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    A peer that does not read what we write is not read: each of its pings would be answered into memory. When the endpoint
+    has ended it gets ``linger`` seconds to take what is written.
+    """
+
+    def __init__(self, linger: float, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._linger = linger
+        self._expiry: asyncio.TimerHandle | None = None
         self._unread = bytearray()  # not parsed yet
         self._offered = bytearray()  # parsed, but the endpoint has not received the message
 
@@ -115,6 +121,29 @@ class TakeoverWebSocketProtocol(WebSocketsSansIOProtocol):
             self.transport.resume_reading()
         self._parse()
 
+    def pause_writing(self) -> None:
+        """The peer takes nothing for now."""
+        super().pause_writing()
+        self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        super().resume_writing()
+        if not self.read_paused:
+            self.transport.resume_reading()
+        self._parse()
+
+    async def run_asgi(self) -> None:
+        """Run the endpoint; what it leaves open ends by itself."""
+        await super().run_asgi()
+        self._expiry = self.loop.call_later(self._linger, self.transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+        super().connection_lost(exc)
+
     def _limit_messages(self, size_bytes: int) -> None:
         """See :class:`MessageLimit`."""
         self.conn.max_message_size = size_bytes
@@ -123,7 +152,7 @@ class TakeoverWebSocketProtocol(WebSocketsSansIOProtocol):
         """Feed uvicorn frame by frame until it has a message that the endpoint has not received."""
         limit = self.conn.max_message_size
         assert limit is not None
-        while self.handshake_complete and not self.read_paused and not self.transport.is_closing():
+        while self.handshake_complete and self._wants_more():
             size = _frame_size(self._unread)
             if size > limit + LONGEST_HEADER:
                 size = len(self._unread)  # it is refused by its header, there is no need to wait for the rest
@@ -138,6 +167,9 @@ class TakeoverWebSocketProtocol(WebSocketsSansIOProtocol):
             if len(self._offered) > 2 * limit + LONGEST_HEADER:  # headers without end, which add nothing to a message
                 self.conn.fail(CloseCode.TOO_LARGE)
                 self.handle_parser_exception()
+
+    def _wants_more(self) -> bool:
+        return not self.read_paused and self.writable.is_set() and not self.transport.is_closing()
 
     def _take_over(self, make: Callable[[asyncio.Transport], P]) -> P:
         """See :class:`Takeover`."""
@@ -175,6 +207,9 @@ class _Released(asyncio.Transport):
         return True
 
     def close(self) -> None:
+        pass
+
+    def abort(self) -> None:
         pass
 
 

@@ -5,8 +5,8 @@ import contextlib
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from sqlalchemy import text
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import make_url, text
 from sqlalchemy.exc import DBAPIError
 
 from bothy_kit.postgres import Postgres
@@ -70,7 +70,7 @@ async def hanging(database_url):
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    way.url = make_conninfo(database_url, host="127.0.0.1", port=port)
+    way.url = make_url(database_url).set(host="127.0.0.1", port=port, query={}).render_as_string(hide_password=False)
     async with server:
         yield way
         server.close()

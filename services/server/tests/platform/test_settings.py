@@ -9,7 +9,8 @@ import bothy_server
 from bothy_server.platform.load_settings import keys
 from bothy_server.platform.settings import Settings
 
-REQUIRED = {"database": {"url": "postgresql://bothy:hush@db/bothy"}, "secrets": {"signing_key_dir": "/keys"}}
+URL = "postgresql://bothy:hush@db/bothy"
+REQUIRED = {"database": {"url": URL}, "secrets": {"signing_key_dir": "/keys"}}
 
 
 def settings(**groups) -> Settings:
@@ -33,11 +34,11 @@ def test_the_defaults_are_those_of_the_design():
         ("terminal", {"max_duration": "1 h"}, "must not exceed max_duration"),
         ("terminal", {"redial_after": "10 s"}, "redial_after must be shorter"),
         ("server", {"internal_listen": "127.0.0.1:8080"}, "must differ"),
-        ("database", {"url": "x", "listen_echo_timeout": "16 s"}, "listen_echo_timeout must not exceed"),
-        ("database", {"url": "x", "statement_timeout": "6 s"}, "statement_timeout must not exceed transaction_timeout"),
-        ("database", {"url": "x", "lock_timeout": "6 s"}, "lock_timeout must not exceed transaction_timeout"),
-        ("database", {"url": "x", "idle_in_transaction_timeout": "6 s"}, "less than or equal to 5"),
-        ("database", {"url": ""}, "at least 1"),
+        ("database", {"url": URL, "listen_echo_timeout": "16 s"}, "listen_echo_timeout must not exceed"),
+        ("database", {"url": URL, "statement_timeout": "6 s"}, "statement_timeout must not exceed transaction_timeout"),
+        ("database", {"url": URL, "lock_timeout": "6 s"}, "lock_timeout must not exceed transaction_timeout"),
+        ("database", {"url": URL, "idle_in_transaction_timeout": "6 s"}, "less than or equal to 5"),
+        ("database", {"url": ""}, "an address like postgresql://"),
         ("event_log", {"poll_interval": "7 d"}, "poll_interval must be shorter"),
         ("secrets", {"signing_key_dir": "/k", "reload_interval": "1 h"}, "reload_interval must be shorter"),
         ("secrets", {"signing_key_dir": "keys"}, "absolute path"),
@@ -70,8 +71,8 @@ def test_nothing_can_be_changed_later():
 
 
 def test_an_own_address_for_listening():
-    made = settings(database={"url": "a", "listen_url": "b"})
-    assert made.database.listen.get_secret_value() == "b"
+    made = settings(database={"url": URL, "listen_url": URL + "2"})
+    assert made.database.listen.get_secret_value() == URL + "2"
 
 
 SOURCES = Path(bothy_server.__file__).parent
