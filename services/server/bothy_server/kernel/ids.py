@@ -6,13 +6,12 @@ import secrets
 from datetime import UTC, datetime
 from uuid import UUID
 
+from bothy_wire.ids import uuid7
+
 
 def new_id(at: datetime) -> UUID:
-    """A UUIDv7 (RFC 9562, 5.7) with the millisecond of ``at`` and 74 random bits."""
-    millis = int(at.timestamp() * 1000)
-    random = secrets.randbits(74)
-    value = (millis & (1 << 48) - 1) << 80 | 0x7 << 76 | (random >> 62) << 64 | 0b10 << 62 | random & (1 << 62) - 1
-    return UUID(int=value)
+    """A UUIDv7 with the millisecond of ``at``."""
+    return uuid7(int(at.timestamp() * 1000), secrets.randbits(74))
 
 
 def time_of(uuid7: UUID) -> datetime:

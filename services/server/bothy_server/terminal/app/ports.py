@@ -87,7 +87,7 @@ class SessionStore(Protocol):
         """Every session of a host that is not closed."""
 
     async def live_counts(self, person_id: PersonId, host_id: HostId) -> tuple[int, int]:
-        """How many sessions are not closed: of the person, of the host."""
+        """How many sessions are not closed: of the person, of the host. Nobody else counts either until the unit ends."""
 
     async def attach(self, session_id: SessionId, device_id: DeviceId) -> SessionRecord | None:
         """Raise ``attach_seq`` of a session that is not closed and make ``device_id`` its device."""

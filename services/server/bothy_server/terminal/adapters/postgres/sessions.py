@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import asdict
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -42,6 +43,7 @@ _LIVE_OF_HOST = text(f"""
     SELECT {_COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id
     WHERE s.host_id = :host_id AND s.state <> 'closed'
 """)
+_LOCK_COUNTS = text("SELECT pg_advisory_xact_lock(:first), pg_advisory_xact_lock(:second)")
 _LIVE_COUNTS = text("""
     SELECT (SELECT count(*) FROM terminal_sessions WHERE person_id = :person_id AND state <> 'closed') AS of_person,
            (SELECT count(*) FROM terminal_sessions WHERE host_id = :host_id AND state <> 'closed') AS of_host
@@ -128,6 +130,10 @@ class PostgresSessionStore:
 
     async def live_counts(self, person_id: PersonId, host_id: HostId) -> tuple[int, int]:
         """See the port."""
+        # A statement of its own: the counts must see what the former holder committed. In one order, so that no two wait
+        # for each other.
+        first, second = sorted((_lock_key(person_id), _lock_key(host_id)))
+        await self._connection.execute(_LOCK_COUNTS, {"first": first, "second": second})
         values = {"person_id": person_id, "host_id": host_id}
         row = (await self._connection.execute(_LIVE_COUNTS, values)).one()
         return row.of_person, row.of_host
@@ -178,6 +184,11 @@ class PostgresSessionStore:
         values = {"open_timeout_s": open_timeout_s, "start_timeout_s": start_timeout_s}
         rows = await self._connection.execute(_OVERDUE, values)
         return [Overdue(SessionId(row.id), row.reason, row.detail) for row in rows]
+
+
+def _lock_key(subject: UUID) -> int:
+    """The random half of an id; always negative, as the keys of the other advisory locks are not."""
+    return int.from_bytes(subject.bytes[8:], signed=True)
 
 
 def _maybe(row: Row[Any] | None) -> SessionRecord | None:
