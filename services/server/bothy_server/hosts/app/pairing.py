@@ -21,6 +21,7 @@ from bothy_server.identity.app.api import (
 )
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.ids import new_id
+from bothy_server.kernel.names import check_name
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import AuditEntry, Event, Unit, UnitOfWork
 from bothy_wire.codes import CODE_BYTES, code_hash, format_code
@@ -79,6 +80,7 @@ class Pairing:
         """A new host with its first owner. ``caller`` is None on the server's own command line."""
         if caller is not None and not caller.is_operator:
             raise Problem(403, "operator_required", "Only an operator may add a host.")
+        check_name(name)
         host_id = HostId(new_id(self._clock.now()))
         async with self._uow() as unit:
             if not await unit.of(HostStore).add(host_id, name):

@@ -10,6 +10,7 @@ from bothy_server.identity.app.ports import Challenge, ChallengeStore, PersonSto
 from bothy_server.identity.domain.tokens import AccessToken
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.ids import new_id
+from bothy_server.kernel.names import check_name
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import AuditEntry, UnitOfWork
 from bothy_wire.codes import CODE_BYTES, code_hash, format_code
@@ -68,6 +69,7 @@ class Login:
 
     async def add_person(self, name: str, *, is_operator: bool) -> tuple[PersonId, str]:
         """A new person and the one-time invite for their first device."""
+        check_name(name)
         person_id = PersonId(new_id(self._clock.now()))
         async with self._uow() as unit:
             if not await unit.of(PersonStore).add_person(person_id, name, is_operator=is_operator):
@@ -96,6 +98,7 @@ class Login:
         fields = (hashed, new.signing_key, new.channel_key, new.name)
         if not self._signed(new.signing_key, new.signature, Purpose.INVITE_REDEEM, *fields):
             raise _INVITE_INVALID
+        check_name(new.name)
         async with self._uow() as unit:
             invited = await unit.of(PersonStore).use_invite(hashed)
             if invited is None:
