@@ -1,0 +1,142 @@
+"""REST of hosts on a real node: shapes, and how a refusal looks."""
+
+from datetime import datetime
+from uuid import UUID, uuid4
+
+import httpx2 as httpx
+import pytest
+import pytest_asyncio
+
+from bothy_kit.fake_device import b64
+from bothy_kit.fake_host import FakeHost
+from bothy_wire.signing import fingerprint
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+NODE_SETTINGS = {"hosts": {"pairing": "confirm"}}
+NOBODY = "0199aaaa-0000-7000-8000-00000000000a"
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def couple(node):
+    return await node.couple()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def operator(node):
+    name = f"Alex-{uuid4().hex[:8]}"
+    await node.admin.login.add_person(name, is_operator=True)
+    return await node.another_device(name)
+
+
+async def test_a_host_is_told_as_the_contract_says(couple):
+    device, host = couple
+    channel_key = host.channel_key.public_key().public_bytes_raw()
+    shown = fingerprint(channel_key)
+    pending = await device.rest("GET", f"/hosts/{host.host_id}")
+    assert (pending.status, pending.body["state"], pending.body["profiles"]) == (200, "pending", {})
+    confirmed = await device.rest("POST", f"/hosts/{host.host_id}/confirm", {"fingerprint": shown})
+    assert (confirmed.status, confirmed.body["state"]) == (200, "active")
+    await (await host.connect()).handled()
+    told = (await device.rest("GET", f"/hosts/{host.host_id}")).body
+    assert datetime.fromisoformat(told.pop("last_seen_at")).utcoffset().total_seconds() == 0
+    assert told.pop("name").startswith("lab-")
+    assert told == {
+        "host_id": str(host.host_id),
+        "state": "active",
+        "disabled_reason": None,
+        "presence": "online",
+        "profiles": {"shell": ["alex-shell"]},
+        "channel_key": b64(channel_key),
+        "fingerprint": shown,
+        "owner": True,
+        "session_users": [],
+    }
+    (listed,) = (await device.rest("GET", "/hosts")).body["hosts"]
+    assert listed.keys() == pending.body.keys()
+
+
+async def test_a_guest_sees_as_whom_they_may_work(node, couple):
+    _, host = couple
+    guest, _ = await node.couple()
+    await node.sql(
+        'INSERT INTO host_grants (host_id, person_id, "right", "session_user")'
+        " SELECT %s, person_id, 'terminal', account FROM devices, unnest(ARRAY['robin-shell', 'alex-shell']) account"
+        " WHERE id = %s",
+        host.host_id,
+        guest.device_id,
+    )
+    told = (await guest.rest("GET", f"/hosts/{host.host_id}")).body
+    assert (told["owner"], told["session_users"]) == (False, ["alex-shell", "robin-shell"])
+
+
+async def test_an_operator_makes_a_host_and_its_code(operator, node):
+    name = f"lab-{uuid4().hex[:8]}"
+    made = await operator.rest("POST", "/hosts", {"name": name})
+    assert (made.status, made.body["name"], made.body["state"]) == (201, name, "pending")
+    assert (made.body["owner"], made.body["channel_key"], made.body["fingerprint"]) == (True, None, None)
+    assert UUID(made.body["host_id"]).version == 7
+    again = await operator.rest("POST", "/hosts", {"name": name})
+    assert (again.status, again.code) == (409, "host_exists")
+    code = await operator.rest("POST", f"/hosts/{made.body['host_id']}/pairing-codes", {})
+    assert (code.status, set(code.body), code.body["expires_in_s"]) == (201, {"code", "expires_in_s"}, 900)
+    host = FakeHost(operator.origin, node.nodes[0].url)
+    answer = await host.pair(code.body["code"])
+    assert (answer.status_code, set(answer.json())) == (201, {"host_id", "name", "state", "pairing_seq", "join"})
+    assert (answer.json()["state"], answer.json()["pairing_seq"]) == ("pending", 1)
+    used = await host.pair(code.body["code"])
+    assert (used.status_code, used.json()["code"]) == (401, "pairing_code_invalid")
+
+
+async def test_nobody_else_makes_a_host(couple):
+    device, _ = couple
+    answer = await device.rest("POST", "/hosts", {"name": "lab"})
+    assert (answer.status, answer.code) == (403, "operator_required")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"name": ""}, 400, "body_invalid"),
+        ({"name": "x" * 65}, 400, "body_invalid"),
+        ({"name": "lab\u0000"}, 400, "body_invalid"),
+        ({"name": "\u00e9" * 33}, 422, "name_invalid"),
+        ({"name": "lab", "owner": "me"}, 400, "body_invalid"),
+    ],
+)
+async def test_a_name_that_cannot_be_is_refused(operator, body, status, code):
+    answer = await operator.rest("POST", "/hosts", body)
+    assert (answer.status, answer.code) == (status, code)
+
+
+async def test_another_fingerprint_is_a_conflict(couple):
+    device, host = couple
+    answer = await device.rest("POST", f"/hosts/{host.host_id}/confirm", {"fingerprint": "SHA256:other"})
+    assert (answer.status, answer.code) == (409, "fingerprint_mismatch")
+
+
+@pytest.mark.parametrize("host_id", [NOBODY, NOBODY.upper(), "x", NOBODY.replace("-", "")])
+async def test_a_host_that_is_not_there_is_unknown_on_every_path(couple, host_id):
+    device, _ = couple
+    for method, path, body in (
+        ("GET", "", None),
+        ("POST", "/pairing-codes", {}),
+        ("POST", "/confirm", {"fingerprint": "SHA256:x"}),
+    ):
+        answer = await device.rest(method, f"/hosts/{host_id}{path}", body)
+        assert (answer.status, answer.code) == (404, "host_unknown")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/hosts"),
+        ("POST", "/hosts"),
+        ("GET", f"/hosts/{NOBODY}"),
+        ("POST", f"/hosts/{NOBODY}/pairing-codes"),
+        ("POST", f"/hosts/{NOBODY}/confirm"),
+    ],
+)
+async def test_every_path_but_pairing_needs_an_access_token(node, method, path):
+    async with httpx.AsyncClient(trust_env=False) as rest:
+        answer = await rest.request(method, f"{node.nodes[0].url}/api/v1{path}")
+    assert (answer.status_code, answer.json()["code"]) == (401, "token_invalid")
