@@ -295,7 +295,7 @@ async def test_a_control_connection_is_checked_frame_by_frame(one):
     host = await one.host()
     early = await host.identify()
     await early.expect(HostIdentified)
-    await early.socket.send(f'{{"type":"host.session.started","session_id":"{NOWHERE}"}}')
+    await early.send(host.report())  # with the join value of before
     assert (await early.closed()).code == 4105
     broken = await host.identify()
     await broken.expect(HostIdentified)

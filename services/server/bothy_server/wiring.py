@@ -285,7 +285,9 @@ def _public_app(
         *terminal_routes.routes(sessions, callers, node_id, body),
     ]
     handlers = dict(exception_handlers(settings.database.retry_after))
-    return Starlette(routes=routes, middleware=[Middleware(SecurityHeaders)], exception_handlers=handlers)
+    app = Starlette(routes=routes, middleware=[Middleware(SecurityHeaders)], exception_handlers=handlers)
+    app.router.redirect_slashes = False  # a path has one spelling, and an answer never sends a client elsewhere
+    return app
 
 
 @asynccontextmanager
@@ -298,6 +300,7 @@ async def _leaving(
     control_sockets.close_all(CloseCode.RESTART, "the node is leaving")
     switchboard.close_all(CloseCode.RESTART, "the node is leaving")
     await switchboard.emptied(linger)
+    switchboard.stop()
     side_sockets.heartbeat.stop()
 
 

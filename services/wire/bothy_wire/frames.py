@@ -20,7 +20,9 @@ from bothy_wire.strict_json import StrictDecoder
 Key = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Challenge = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Signature = Annotated[bytes, Meta(min_length=64, max_length=64)]
-Name = Annotated[str, Meta(min_length=1, max_length=NAME_BYTES)]
+_PRINTABLE = r"\A[^\x00-\x1f\x7f-\x9f]+\Z"
+"""No control character: a name ends up in a database, on a screen and in a log."""
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_BYTES, pattern=_PRINTABLE)]
 Token = Annotated[str, Meta(min_length=1, max_length=4096)]
 JoinValue = Annotated[str, Meta(min_length=1, max_length=256)]
 Version = Annotated[int, Meta(ge=1, le=1_000_000)]
@@ -170,9 +172,9 @@ class HostReport(Frame, frozen=True, kw_only=True, forbid_unknown_fields=True, t
     profiles: Annotated[dict[Name, list[Name]], Meta(max_length=64)]
     """Profile name to the session users that it allows, by name or as ``@group``."""
     require_local_confirm: bool
-    sessions: Annotated[list[ReportedSession], Meta(max_length=1024)]
-    os: Annotated[str, Meta(max_length=64)]
-    arch: Annotated[str, Meta(max_length=64)]
+    sessions: Annotated[list[ReportedSession], Meta(max_length=512)]
+    os: Name
+    arch: Name
 
 
 class HostHeartbeat(Frame, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="host.heartbeat"):

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import inspect
 import itertools
 from collections.abc import Awaitable, Callable, Coroutine
@@ -32,6 +33,7 @@ Endpoint = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 Scenario = Callable[[], Coroutine[Any, Any, None]]
 
 MAX_BYTES = 16 * 1024
+LINGER = 0.3
 
 UPGRADE = (
     b"GET /%b HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -119,7 +121,7 @@ class Node:
         self.config = uvicorn.Config(
             app,
             http=TakeoverHttpProtocol,
-            ws=TakeoverWebSocketProtocol,
+            ws=functools.partial(TakeoverWebSocketProtocol, LINGER),
             ws_max_size=MAX_BYTES,
             ws_per_message_deflate=False,
             lifespan="off",

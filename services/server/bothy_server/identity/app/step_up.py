@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from bothy_server.identity.app.api import Caller
-from bothy_server.identity.app.ports import Challenge, ChallengeStore, PersonStore, Purpose
+from bothy_server.identity.app.ports import Challenge, ChallengeStore, PersonStore, Purpose, RightStore
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.ids import new_id
 from bothy_server.kernel.problems import Problem
@@ -43,8 +43,11 @@ class StepUp:
             secrets.token_bytes(CHALLENGE_BYTES), caller.device_id, purpose, host_id, profile, session_user
         )
         async with self._uow() as unit:
-            if not await unit.of(ChallengeStore).add(new_id(self._clock.now()), wanted, self._limits.challenge_ttl):
-                raise Problem(404, "host_unknown", "There is no such host.")
+            right = await unit.of(RightStore).right(caller.person_id, host_id)
+            if right is None or not await unit.of(ChallengeStore).add(
+                new_id(self._clock.now()), wanted, self._limits.challenge_ttl
+            ):
+                raise Problem(404, "host_unknown", "There is no such host, or you have no right on it.")
         return wanted.value, self._limits.challenge_ttl
 
     async def confirm(self, caller: Caller, challenge: bytes, signature: bytes) -> tuple[StepUpId, float]:

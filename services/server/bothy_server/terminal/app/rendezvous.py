@@ -65,9 +65,10 @@ class Rendezvous:
         self._links: dict[int, SideLink] = {}
         self._identities: dict[int, Identity] = {}
         self._timer: Timer | None = None
+        self._stopped = False
         self._under_way: set[asyncio.Task[None]] = set()
         self.unmet: set[SideLink] = set()
-        """Sides here that were never paired."""
+        """Sides here that wait for the session's first pairing, or whose row is not read yet."""
 
     @property
     def paired(self) -> bool:
@@ -103,8 +104,15 @@ class Rendezvous:
         self._record = record
         self.feed(rule.RowChanged(to_row(record)))
 
+    def stop(self) -> None:
+        """The node is over: nothing happens here any more."""
+        self._stopped = True
+        self._disarm()
+
     def feed(self, event: rule.Event) -> None:
         """One event through the rule, its effects in their order, then the timer."""
+        if self._stopped:
+            return
         try:
             self._state, effects = rule.step(self._state, event, self._means.clock.monotonic(), self._means.limits)
             for effect in effects:
@@ -120,13 +128,13 @@ class Rendezvous:
         links, means = self._links, self._means
         match effect:
             case rule.ReadRow(conn):
-                self._spawn(self._read_row(conn))
+                self._spawn(self._read_row, conn)
             case rule.Accept(conn):
                 links[conn].send_text(_ACCEPTED)
             case rule.Close(conn, code, reason):
                 links[conn].close(code, fit_reason(reason))
             case rule.Check(pairing, _, _, seq):
-                self._spawn(self._check(pairing, seq))
+                self._spawn(self._check, pairing, seq)
             case rule.Join(_, device, host, token):
                 links[host].send_text(_HOST_PAIRED)
                 links[device].send_text(encode(SidePaired(session_token=token)))
@@ -137,9 +145,9 @@ class Rendezvous:
                 links[stays].discard(True)
                 links[stays].send_text(_UNPAIRED)
             case rule.WriteDetached(paired_seq):
-                self._spawn(self._write_detached(paired_seq))
+                self._spawn(self._write_detached, paired_seq)
             case rule.EndRow(detail):
-                self._spawn(self._end_row(detail))
+                self._spawn(self._end_row, detail)
             case rule.Count(side):
                 means.telemetry.unpaired(side)
             case rule.Redial():
@@ -162,6 +170,8 @@ class Rendezvous:
             self.feed(rule.RowRead(conn, None))
             return
         self._record = record
+        if record.paired_at is not None:
+            self.unmet.discard(self._links[conn])  # a running session's: it may wait for hours
         self.feed(rule.RowRead(conn, to_row(record)))
 
     async def _check(self, pairing: int, seq: int) -> None:
@@ -227,14 +237,14 @@ class Rendezvous:
 
     # ---- what keeps it together -----------------------------------------------------------------------------------
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._means.tasks.create_task(self._contained(work))
+    def _spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
+        task = self._means.tasks.create_task(self._contained(work, *arguments))
         self._under_way.add(task)
         task.add_done_callback(self._done)
 
-    async def _contained(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _contained(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
         try:
-            await work
+            await work(*arguments)
         except Exception:  # noqa: BLE001 - a border that must hold
             self._break()
 
@@ -251,10 +261,13 @@ class Rendezvous:
         for link in list(self._links.values()):
             link.close(CloseCode.INTERNAL)
 
-    def _arm(self) -> None:
+    def _disarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _arm(self) -> None:
+        self._disarm()
         at = rule.deadline(self._state, self._means.limits)
         if at is not None:
             self._timer = self._means.clock.call_at(at, lambda: self.feed(rule.Tick()))

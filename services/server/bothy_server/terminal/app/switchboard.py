@@ -87,9 +87,10 @@ class Switchboard:
         if rendezvous is not None:
             rendezvous.feed(rule.PairedElsewhere())
 
-    def has_room(self) -> bool:
-        """Whether one more side may come whose counterpart is not here. Sides that were paired once do not count."""
-        return self.pending < self._bounds.pending
+    def has_room(self, session_id: SessionId) -> bool:
+        """Whether a side of this session may come. The counterpart of one that waits always may: then both are served."""
+        rendezvous = self._sessions.get(session_id)
+        return (rendezvous is not None and bool(rendezvous.unmet)) or self.pending < self._bounds.pending
 
     def arrived(self, session_id: SessionId, link: SideLink, identity: Identity) -> None:
         """A side proved who it is."""
@@ -157,7 +158,7 @@ class Switchboard:
 
     @property
     def pending(self) -> int:
-        """Sides that were never paired."""
+        """Sides that wait for their session's first pairing."""
         return sum(len(each.unmet) for each in self._sessions.values())
 
     def close_all(self, code: int, reason: str) -> None:
@@ -172,6 +173,11 @@ class Switchboard:
         if self._places:
             await self._empty.wait()
         timer.cancel()
+
+    def stop(self) -> None:
+        """The node is over: what its sessions still wait for is left to the other nodes and to the sweep."""
+        for rendezvous in self._sessions.values():
+            rendezvous.stop()
 
     def _rendezvous(self, session_id: SessionId) -> Rendezvous:
         rendezvous = self._sessions.get(session_id)

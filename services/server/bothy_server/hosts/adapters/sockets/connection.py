@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, assert_never
@@ -102,6 +101,8 @@ class Connection:
         self._reported = False
         self._leaving = False
         self._retry: Timer | None = None
+        self._expiry: Timer | None = None
+        self._expired = asyncio.Event()
 
     # ---- ControlLink ---------------------------------------------------------------------------------------------
 
@@ -134,6 +135,7 @@ class Connection:
         if not self._leaving:
             self._leaving = True
             self._outgoing.put_nowait((int(code), fit_reason(reason)))
+            self._expiry = self._clock.call_at(self._clock.monotonic() + self._limits.close_linger, self._expired.set)
 
     def judge_again(self) -> None:
         """The row changed."""
@@ -149,6 +151,7 @@ class Connection:
                 tasks.create_task(self._write())
                 tasks.create_task(self._read())
                 tasks.create_task(self._handle())
+                tasks.create_task(self._expire())
         except* (_Done, WebSocketDisconnect):
             pass
         finally:
@@ -184,6 +187,8 @@ class Connection:
         """Do what needs the database, one after the other."""
         while True:
             item = await self._work.get()
+            if self._leaving:
+                continue  # nothing that a connection says after its end counts
             try:
                 await self._do(item)
             except FrameError as error:
@@ -203,10 +208,10 @@ class Connection:
                 await self._control.store_report(self, item)
                 self._reported = True
                 await self._control.eligible(self, self._identity.boot_id, item)
-            case HostSessionStarted() | HostSessionEnded() if self._reported:
+            case HostSessionStarted() | HostSessionEnded() if self._admitted is not None:
                 await self._control.session(self, item)
             case HostReport() | HostSessionStarted() | HostSessionEnded():
-                raise FrameError("this frame is not expected before host.identified and host.report")
+                raise FrameError("this frame is not expected before host.identified")
             case HostHeartbeat():
                 raise AssertionError("heartbeats are answered by the reader")
             case _:
@@ -290,11 +295,14 @@ class Connection:
         while True:
             item = await self._outgoing.get()
             if isinstance(item, tuple):
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(self._limits.close_linger):
-                        await self._websocket.close(*item)
+                await self._websocket.close(*item)
                 raise _Done
             await self._websocket.send_text(encode(item))
+
+    async def _expire(self) -> None:
+        """A host that does not take the close frame in time loses the connection."""
+        await self._expired.wait()
+        raise _Done
 
     def _hello(self, jwks: Jwks) -> HostHello:
         return HostHello(
@@ -309,8 +317,9 @@ class Connection:
 
     def _leave(self) -> None:
         self._leaving = True
-        if self._retry is not None:
-            self._retry.cancel()
+        for timer in (self._retry, self._expiry):
+            if timer is not None:
+                timer.cancel()
         if self._identity is not None:
             self._links.unregister(self)
         if self._reported:

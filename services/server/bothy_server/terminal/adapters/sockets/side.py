@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -94,18 +95,18 @@ class SideSockets:
             identity = await proof(session_id, challenge, await self._first_text(websocket))
             if isinstance(identity, CloseCode):
                 raise _Refusal(identity)
-            if not self._switchboard.has_room():
+            if not self._switchboard.has_room(session_id):
                 raise _Refusal(CloseCode.BUSY, "too many sides wait here")
         except WebSocketDisconnect:
             return
         except _Refusal as refusal:
-            await websocket.close(refusal.code, fit_reason(refusal.reason))
+            await self._close(websocket, refusal.code, refusal.reason)
             return
         except FrameError as error:
-            await websocket.close(error.code, fit_reason(str(error)))
+            await self._close(websocket, error.code, str(error))
             return
         except StorageUnavailable:
-            await websocket.close(CloseCode.BUSY)
+            await self._close(websocket, CloseCode.BUSY)
             return
         takeover = websocket.scope["extensions"]["bothy.takeover"]
         try:
@@ -114,6 +115,12 @@ class SideSockets:
             return  # it went while its proof was checked
         self.heartbeat.watch(link)
         self._switchboard.arrived(session_id, link, identity)
+
+    async def _close(self, websocket: WebSocket, code: int, reason: str = "") -> None:
+        """A peer that does not take the close frame in time loses the connection."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.close_linger):
+                await websocket.close(code, fit_reason(reason))
 
     def _addressed(self, websocket: WebSocket) -> SessionId:
         origin = websocket.headers.get("origin")
