@@ -37,7 +37,8 @@ _USE_CODE = text(
 )
 _CLEAR_PAIRING = text("""
     UPDATE hosts SET pairing_seq = pairing_seq + 1, signing_key = NULL, channel_key = NULL, state = 'pending',
-                     disabled_reason = NULL, join_confirmed = 0, join_offered = 0, boot_id = NULL
+                     disabled_reason = NULL, join_confirmed = 0, join_offered = 0, boot_id = NULL, last_conn_id = NULL,
+                     reported_profiles = '{}'
     WHERE id = :id
 """)
 _STORE_KEYS = text("""
