@@ -6,6 +6,7 @@ One connection at a time; the old socket is aborted before a new one is dialled.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import platform
 import random
@@ -13,14 +14,14 @@ import secrets
 import time
 from dataclasses import dataclass, field
 from typing import assert_never
-from uuid import UUID
 
 from websockets.exceptions import ConnectionClosed
 
-from bothy_host import link
+from bothy_host import redial
 from bothy_host.clock import steady
-from bothy_host.dial import NO_CODE, Connection, DialError, Outbox, close_code, dialled, leave
+from bothy_host.dial import NO_CODE, DialError, Socket, close_code, dialled, leave
 from bothy_host.host import Host
+from bothy_host.outbox import Outbox
 from bothy_host.sessions import News, Sessions
 from bothy_host.state import StateError
 from bothy_wire.close_codes import CloseCode, text_of
@@ -41,6 +42,7 @@ from bothy_wire.frames import (
     ServerControl,
     encode,
 )
+from bothy_wire.ids import uuid7
 from bothy_wire.limits import CONTROL_PATH, CONTROL_SUBPROTOCOL, PROTOCOL_VERSION
 from bothy_wire.signing import Purpose, sign
 
@@ -50,10 +52,10 @@ _frames = Decoder(ServerControl)
 
 
 @dataclass(eq=False)
-class _Talk:
-    """One connection after its hello."""
+class _Connection:
+    """One control connection after its hello."""
 
-    connection: Connection
+    socket: Socket
     hello: HostHello
     outbox: Outbox = field(default_factory=Outbox)
     answered_at: float = field(default_factory=steady)
@@ -71,28 +73,28 @@ class Control:
     def __init__(self, host: Host, sessions: Sessions) -> None:
         self._host = host
         self._sessions = sessions
-        self._state: link.State = link.Idle()
-        self._boot_id = _new_boot_id()
+        self._state: redial.State = redial.Idle()
+        self._boot_id = uuid7(int(time.time() * 1000), secrets.randbits(74))
 
     async def run(self) -> int:
         """Dial and serve again and again; returns the close code that stops this host for good."""
-        self._feed(link.Wanted())
+        self._feed(redial.Wanted())
         while True:
             match self._state:
-                case link.Dialling():
-                    self._feed(link.Lost(await self._connection()))
-                case link.Waiting(until):
+                case redial.Dialling():
+                    self._feed(redial.Lost(await self._connection()))
+                case redial.Waiting(until):
                     await asyncio.sleep(max(until - steady(), 0))
-                    self._feed(link.Passed())
-                case link.Stopped(code):
+                    self._feed(redial.Passed())
+                case redial.Stopped(code):
                     return code
-                case link.Idle() | link.Up():
+                case redial.Idle() | redial.Up():
                     raise AssertionError("the control connection has no such rest")
                 case unreachable:
                     assert_never(unreachable)
 
-    def _feed(self, event: link.Event) -> None:
-        self._state, _ = link.step(
+    def _feed(self, event: redial.Event) -> None:
+        self._state, _ = redial.step(
             self._state,
             event,
             steady(),
@@ -107,56 +109,70 @@ class Control:
         try:
             async with dialled(
                 audience, CONTROL_PATH, CONTROL_SUBPROTOCOL, self._host.manner, self._host.tls
-            ) as connection:
-                try:
-                    code = await self._lead(connection)
-                except FrameError as error:
-                    # A frame that we do not know may be known after an update of either end, so this is no end for good.
-                    _log.error("control connection: %s", error)
-                    await leave(connection, error.code, str(error))
-                    return CloseCode.INTERNAL
+            ) as socket:
+                code = await self._lead(socket)
         except DialError as error:
-            _log.warning("control connection: %s cannot be reached: %s", audience, error)
+            _log.warning("control connection: %s", error)
             return NO_CODE
         except TimeoutError:
             _log.warning("control connection: %s said nothing", audience)
             return NO_CODE
+        except ExceptionGroup:
+            # A defect in here is no reason to end people's sessions, and the next connection may not meet it.
+            _log.exception("control connection failed")
+            return CloseCode.INTERNAL
+        _log.info("control connection: %s (%d)", text_of(code), code)
+        return code
+
+    async def _lead(self, socket: Socket) -> int:
+        try:
+            async with asyncio.timeout(self._host.settings.host.dial_timeout):
+                hello = _hello.decode(await socket.recv())
+            assert isinstance(hello, HostHello)
+            if not hello.protocol_min <= PROTOCOL_VERSION <= hello.protocol_max:
+                _log.error(
+                    "the relay speaks protocol %d to %d, this host %d",
+                    hello.protocol_min,
+                    hello.protocol_max,
+                    PROTOCOL_VERSION,
+                )
+                return CloseCode.VERSION_UNSUPPORTED
+            if hello.heartbeat_interval_s <= 0:
+                raise FrameError("a heartbeat needs an interval")
+            await socket.send(encode(self._identify(hello)))
+        except ConnectionClosed as error:
+            return close_code(error)
+        except FrameError as error:
+            return await _refuse(socket, error)
+        self._host.clock.set(hello.server_time)
+        self._host.tokens.take_keys(hello.jwks)
+        return await self._serve(_Connection(socket, hello))
+
+    async def _serve(self, connection: _Connection) -> int:
+        """Read, write and beat side by side; returns the close code. A defect of one ends all three."""
+        self._sessions.tell = lambda news: _tell(connection, news)
+        try:
+            async with asyncio.TaskGroup() as group:
+                others = [group.create_task(each) for each in (_write(connection), self._beat(connection))]
+                code = await self._read(connection)
+                for task in others:
+                    task.cancel()
+        finally:
+            connection.eligible = False
+        return code
+
+    async def _read(self, connection: _Connection) -> int:
+        try:
+            while True:
+                await self._frame(connection, await connection.socket.recv())
+        except ConnectionClosed as error:
+            return close_code(error)
+        except FrameError as error:
+            return await _refuse(connection.socket, error)
         except StateError as error:
             # A full disk is no reason to end the sessions; without the value on the disk the host may not report.
             _log.error("%s", error)
             return CloseCode.INTERNAL
-        except ConnectionClosed as error:
-            code = close_code(error)
-        _log.info("control connection: %s (%d)", text_of(code), code)
-        return code
-
-    async def _lead(self, connection: Connection) -> int:
-        async with asyncio.timeout(self._host.settings.host.dial_timeout):
-            hello = _hello.decode(await connection.recv())
-        assert isinstance(hello, HostHello)
-        if not hello.protocol_min <= PROTOCOL_VERSION <= hello.protocol_max:
-            _log.error(
-                "the server speaks protocol %d to %d, this host %d",
-                hello.protocol_min,
-                hello.protocol_max,
-                PROTOCOL_VERSION,
-            )
-            return CloseCode.VERSION_UNSUPPORTED
-        if hello.heartbeat_interval_s <= 0:
-            raise FrameError("a heartbeat needs an interval")
-        self._host.clock.set(hello.server_time)
-        self._host.tokens.take_keys(hello.jwks)
-        await connection.send(encode(self._identify(hello)))
-        talk = _Talk(connection, hello)
-        tasks = [asyncio.create_task(talk.outbox.empty_into(connection)), asyncio.create_task(self._beat(talk))]
-        self._sessions.tell = lambda news: _tell(talk, news)
-        try:
-            while True:
-                await self._frame(talk, await connection.recv())
-        finally:
-            talk.eligible = False
-            for task in tasks:
-                task.cancel()
 
     def _identify(self, hello: HostHello) -> HostIdentify:
         state = self._host.pairing.state
@@ -178,19 +194,19 @@ class Control:
             signature=signature,
         )
 
-    async def _frame(self, talk: _Talk, text: str | bytes) -> None:
+    async def _frame(self, connection: _Connection, text: str | bytes) -> None:
         frame: ServerControl = _frames.decode(text)
         match frame:
             case HostPending():
-                self._feed(link.Accepted())
+                self._feed(redial.Accepted())
                 _log.info("paired; waiting for the owner to confirm this host's fingerprint")
             case HostIdentified():
-                self._feed(link.Accepted())
+                self._feed(redial.Accepted())
                 await self._host.pairing.confirm(pairing_seq=frame.pairing_seq, join=frame.join_offered)
                 self._host.take_limits(frame.limits)
-                self._report(talk, frame.join_offered)
+                self._report(connection, frame.join_offered)
             case HostHeartbeatAck():
-                talk.answered_at = steady()
+                connection.answered_at = steady()
                 self._host.clock.set(frame.server_time)
             case HostKeys():
                 self._host.tokens.take_keys(frame.jwks)
@@ -205,7 +221,7 @@ class Control:
             case unreachable:
                 assert_never(unreachable)
 
-    def _report(self, talk: _Talk, join: str) -> None:
+    def _report(self, connection: _Connection, join: str) -> None:
         settings = self._host.settings
         report = HostReport(
             join=join,
@@ -215,34 +231,40 @@ class Control:
             os=platform.system().lower(),
             arch=platform.machine(),
         )
-        talk.outbox.put(encode(report))
-        talk.eligible = True
-        self._repeat(talk)
+        connection.outbox.put(report)
+        connection.eligible = True
+        self._repeat(connection)
         _log.info("connected to %s", self._host.pairing.state.audience)
 
-    def _repeat(self, talk: _Talk) -> None:
+    def _repeat(self, connection: _Connection) -> None:
         for news in self._sessions.unrecorded():
-            talk.outbox.put(encode(news))
+            connection.outbox.put(news)
 
-    async def _beat(self, talk: _Talk) -> None:
+    async def _beat(self, connection: _Connection) -> None:
         """Heartbeats; a server that answers none for too long is as good as gone, whatever the socket says."""
         while True:
-            await asyncio.sleep(talk.hello.heartbeat_interval_s)
-            if steady() - talk.answered_at >= talk.patience:
-                _log.warning("control connection: no answer to %d heartbeats", talk.hello.miss_limit)
-                talk.connection.transport.abort()
+            await asyncio.sleep(connection.hello.heartbeat_interval_s)
+            if steady() - connection.answered_at >= connection.patience:
+                _log.warning("control connection: no answer to %d heartbeats", connection.hello.miss_limit)
+                connection.socket.transport.abort()
                 return
-            talk.outbox.put(encode(HostHeartbeat()))
-            if talk.eligible:
-                self._repeat(talk)
+            connection.outbox.put(HostHeartbeat())
+            if connection.eligible:
+                self._repeat(connection)
 
 
-def _tell(talk: _Talk, news: News) -> None:
-    if talk.eligible:
-        talk.outbox.put(encode(news))
+def _tell(connection: _Connection, news: News) -> None:
+    if connection.eligible:
+        connection.outbox.put(news)
 
 
-def _new_boot_id() -> UUID:
-    """A UUIDv7 (RFC 9562, 5.7) for this run of the service."""
-    value = int(time.time() * 1000) << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0b10 << 62 | secrets.randbits(62)
-    return UUID(int=value)
+async def _write(connection: _Connection) -> None:
+    with contextlib.suppress(ConnectionClosed):  # the reader hears of it too
+        await connection.outbox.empty_into(connection.socket)
+
+
+async def _refuse(socket: Socket, error: FrameError) -> int:
+    """A frame that we do not know may be known after an update of either end, so this is no end for good."""
+    _log.error("control connection: %s", error)
+    await leave(socket, error.code, str(error))
+    return CloseCode.INTERNAL

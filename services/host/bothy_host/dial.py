@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from websockets.typing import Subprotocol
 
 from bothy_host.clock import steady
 from bothy_wire.close_codes import CloseCode, fit_reason
+from bothy_wire.unreachable import explain
 
 NO_CODE = int(CloseCode.ABNORMAL)
 
@@ -27,7 +27,7 @@ class DialError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """Seconds and bytes of a connection."""
+    """Seconds and bytes of a socket."""
 
     dial_timeout: float
     close_timeout: float
@@ -36,8 +36,8 @@ class Manner:
     max_frame_bytes: int
 
 
-class Connection(ClientConnection):
-    """A connection that knows when it last heard anything; any byte counts as life."""
+class Socket(ClientConnection):
+    """A WebSocket that knows when it last heard anything; any byte counts as life."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -52,48 +52,22 @@ class Connection(ClientConnection):
 @asynccontextmanager
 async def dialled(
     audience: str, path: str, subprotocol: str, manner: Manner, tls: ssl.SSLContext
-) -> AsyncIterator[Connection]:
-    """A connection that is kept alive while the block runs and aborted behind it. Raises :class:`DialError`."""
-    connection = await _connect(audience, path, subprotocol, manner, tls)
-    alive = asyncio.create_task(_keep_alive(connection, manner))
+) -> AsyncIterator[Socket]:
+    """A socket that is kept alive while the block runs and aborted behind it. Raises :class:`DialError`."""
+    socket = await _connect(audience, path, subprotocol, manner, tls)
+    alive = asyncio.create_task(_keep_alive(socket, manner))
     try:
-        yield connection
+        yield socket
     finally:
         alive.cancel()
-        connection.transport.abort()
+        socket.transport.abort()
         with contextlib.suppress(asyncio.CancelledError, ConnectionClosed):
             await alive
 
 
-class Outbox:
-    """Messages on their way to one connection, in order. The windows of its users bound it."""
-
-    def __init__(self) -> None:
-        self._messages: deque[str | bytes] = deque()
-        self._filled = asyncio.Event()
-
-    def put(self, message: str | bytes) -> None:
-        """Queue a text or a binary message."""
-        self._messages.append(message)
-        self._filled.set()
-
-    def clear(self) -> None:
-        """Drop what is not under way yet."""
-        self._messages.clear()
-
-    async def empty_into(self, connection: Connection) -> None:
-        """Send until the connection is gone or the task is cancelled."""
-        with contextlib.suppress(ConnectionClosed):
-            while True:
-                await self._filled.wait()
-                self._filled.clear()
-                while self._messages:
-                    await connection.send(self._messages.popleft())
-
-
-async def leave(connection: Connection, code: int, reason: str = "") -> None:
+async def leave(socket: Socket, code: int, reason: str = "") -> None:
     """Say why and go; gives up after the close timeout, whatever is still queued."""
-    await connection.close(code, fit_reason(reason))
+    await socket.close(code, fit_reason(reason))
 
 
 def close_code(error: ConnectionClosed) -> int:
@@ -101,38 +75,36 @@ def close_code(error: ConnectionClosed) -> int:
     return NO_CODE if error.rcvd is None else error.rcvd.code
 
 
-async def _connect(audience: str, path: str, subprotocol: str, manner: Manner, tls: ssl.SSLContext) -> Connection:
+async def _connect(audience: str, path: str, subprotocol: str, manner: Manner, tls: ssl.SSLContext) -> Socket:
     try:
-        connection = await connect(
+        socket = await connect(
             f"ws{audience.removeprefix('http')}{path}",
             subprotocols=[Subprotocol(subprotocol)],
             compression=None,
-            create_connection=Connection,
+            create_connection=Socket,
             open_timeout=manner.dial_timeout,
             close_timeout=manner.close_timeout,
             ping_interval=None,
             max_size=manner.max_frame_bytes,
             ssl=tls if audience.startswith("https:") else None,
         )
-    except ssl.SSLError as error:
-        raise DialError(f"TLS: {getattr(error, 'verify_message', None) or error.reason or error}") from error
-    except (OSError, TimeoutError, WebSocketException) as error:
-        raise DialError(str(error) or "no answer in time") from error
-    assert isinstance(connection, Connection)
-    return connection
+    except (OSError, WebSocketException) as error:
+        raise DialError(explain(audience, error)) from error
+    assert isinstance(socket, Socket)
+    return socket
 
 
-async def _keep_alive(connection: Connection, manner: Manner) -> None:
-    """Ping a silent connection, abort a dead one. A ping that cannot be written says nothing about what is read."""
+async def _keep_alive(socket: Socket, manner: Manner) -> None:
+    """Ping a silent socket, abort a dead one. A ping that cannot be written says nothing about what is read."""
     while True:
-        silent = steady() - connection.heard_at
+        silent = steady() - socket.heard_at
         if silent >= manner.ping_interval + manner.ping_timeout:
-            connection.transport.abort()
+            socket.transport.abort()
             return
         if silent < manner.ping_interval:
             await asyncio.sleep(manner.ping_interval - silent)
             continue
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(manner.ping_timeout):
-                await connection.ping()
-        await asyncio.sleep(max(connection.heard_at + manner.ping_interval + manner.ping_timeout - steady(), 0.0))
+                await socket.ping()
+        await asyncio.sleep(max(socket.heard_at + manner.ping_interval + manner.ping_timeout - steady(), 0.0))

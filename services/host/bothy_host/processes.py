@@ -1,4 +1,4 @@
-"""Ending a whole process session, so that a terminal that went leaves nobody behind.
+"""Ending a whole process session from outside, so that a terminal that went leaves nobody behind.
 
 Processes are addressed by descriptors, so that no signal reaches a stranger who got a number meanwhile.
 """
@@ -9,8 +9,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 _ROUNDS = 16
@@ -23,23 +22,26 @@ def members(session: int) -> list[int]:
     return [number for number in numbers if _belongs(number, session)]
 
 
-def hang_up(session: int) -> None:
-    """HUP for every member, and CONT so that a stopped one hears it."""
-    with _opened(session) as descriptors:
-        _signal(descriptors, signal.SIGHUP, signal.SIGCONT)
-
-
 async def end_session(session: int, grace: float) -> None:
     """HUP for every member, KILL for those who are still there ``grace`` seconds later, until none is left."""
-    with _opened(session) as descriptors:
-        _signal(descriptors, signal.SIGHUP, signal.SIGCONT)
-        await _gone(descriptors, grace)
+    # CONT, so that a stopped one hears the HUP.
+    await _end_members(session, grace, signal.SIGHUP, signal.SIGCONT)
     for _ in range(_ROUNDS):
-        with _opened(session) as descriptors:
-            if not descriptors:
-                return
-            _signal(descriptors, signal.SIGKILL)
-            await _gone(descriptors, grace)
+        if not await _end_members(session, grace, signal.SIGKILL):
+            return
+
+
+async def _end_members(session: int, patience: float, *signals: signal.Signals) -> int:
+    """Signal all members and wait until they ended, at most ``patience`` seconds; returns how many there were."""
+    descriptors = await asyncio.to_thread(_open_members, session)
+    try:
+        for descriptor in descriptors:
+            _signal(descriptor, signals)
+        await _gone(descriptors, patience)
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+    return len(descriptors)
 
 
 def _belongs(number: int, session: int) -> bool:
@@ -51,27 +53,22 @@ def _belongs(number: int, session: int) -> bool:
     return int(found) == session and state not in "ZX"
 
 
-@contextmanager
-def _opened(session: int) -> Iterator[list[int]]:
+def _open_members(session: int) -> list[int]:
+    """Descriptors of the members. Reads all of ``/proc``, so it belongs in a thread."""
     descriptors = []
-    try:
-        for number in members(session):
-            with contextlib.suppress(OSError):
-                descriptors.append(os.pidfd_open(number))
-                if not _belongs(number, session):
-                    os.close(descriptors.pop())
-        yield descriptors
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
+    for number in members(session):
+        with contextlib.suppress(OSError):
+            descriptors.append(os.pidfd_open(number))
+            if not _belongs(number, session):
+                os.close(descriptors.pop())
+    return descriptors
 
 
-def _signal(descriptors: Iterable[int], *signals: signal.Signals) -> None:
-    for descriptor in descriptors:
+def _signal(descriptor: int, signals: Iterable[signal.Signals]) -> None:
+    # Gone meanwhile, or another user's (sudo): the hang-up of the terminal is all that reaches that one.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         for each in signals:
-            # Gone meanwhile, or another user's (sudo): the hang-up of the terminal is all that reaches that one.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                signal.pidfd_send_signal(descriptor, each)
+            signal.pidfd_send_signal(descriptor, each)
 
 
 async def _gone(descriptors: list[int], patience: float) -> None:

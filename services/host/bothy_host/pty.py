@@ -1,7 +1,8 @@
 """One program on its own pseudo-terminal, driven by callbacks of the event loop.
 
 Input and output move independently: a program that takes no input never stops its output from being read. The end is the
-program's exit plus what it had printed until then; EIO is how Linux says that nobody has the terminal open any more.
+program's exit plus what it had printed until then; EIO is how Linux says that nobody has the terminal open any more. Jobs
+that a program leaves behind by exiting are its own business (``docs/adr/0005-background-jobs.md``).
 """
 
 from __future__ import annotations
@@ -226,9 +227,8 @@ class Pty:
     def _on_exit(self) -> None:
         self._loop.remove_reader(self._exit)
         os.close(self._exit)
-        # Before the program is reaped, because until then its number cannot belong to anybody else.
-        processes.hang_up(self.pid)
         code = self._process.wait()
+        self._ended.set_result(None)
         if self._report >= 0:
             self._on_report()
         left = _KERNEL_BYTES
@@ -239,9 +239,7 @@ class Pty:
         self.forget_input()
         os.close(self._master)
         self._master = -1
-        status = code if code >= 0 else 128 - code
-        self._ended.set_result(None)
-        self._listener.exited(status)
+        self._listener.exited(code if code >= 0 else 128 - code)
 
 
 def _start(program: Program, slave: int, report: int) -> subprocess.Popen[bytes]:

@@ -55,6 +55,7 @@ async def run(settings: Settings) -> int:
             host_id=paired.host_id,
             leeway=settings.host.clock_leeway,
             fetch_interval=settings.host.jwks_interval,
+            retry_interval=settings.host.jwks_retry,
             fetch=lambda: fetch_jwks(paired.audience, tls=tls, patience=settings.host.dial_timeout),
         )
         host = Host(settings, Pairing(state_dir, paired), tokens, tls)

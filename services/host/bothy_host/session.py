@@ -18,7 +18,7 @@ from bothy_host.accounts import Account, AccountRefused, account_for
 from bothy_host.authorized_devices import AuthorizedDevices
 from bothy_host.clock import steady
 from bothy_host.conversation import Conversation
-from bothy_host.data import DataLink
+from bothy_host.data import DataDialler
 from bothy_host.gate import Order
 from bothy_host.host import Host
 from bothy_host.pty import Program, Pty, SpawnError
@@ -55,8 +55,8 @@ class Session:
         self.order = order
         self._host = host
         self._reporter = reporter
-        self._link = DataLink(host, order.session_id, order.data_path, self)
-        self._talk = Conversation(host, order, self)
+        self._data = DataDialler(host, order.session_id, order.data_path, self)
+        self._conversation = Conversation(host, order, self)
         self._account: Account | None = None
         self._pty: Pty | None = None
         self._life: lifetime.Lifetime | None = None
@@ -74,7 +74,7 @@ class Session:
     @property
     def attached(self) -> bool:
         """Whether a device's channel is open."""
-        return self._talk.open
+        return self._conversation.open
 
     @property
     def over(self) -> bool:
@@ -82,32 +82,17 @@ class Session:
         return self._outcome.done()
 
     async def run(self) -> None:
-        """From the first dial to the last process."""
-        profile = self._host.settings.profile[self.order.profile]
+        """From the first dial to the last process, also behind a fault."""
         try:
-            self._account = await asyncio.to_thread(
-                account_for, self.order.session_user, profile.allowed, allow_root=self._host.settings.allow_root
-            )
-        except AccountRefused as refused:
-            _log.warning("session %s: %s", self.order.session_id, refused)
-            self._finish(Ended("user_unknown"))
-        else:
-            self._link.want()
-        ended = await self._outcome
-        self._reporter.ended(ended)
-        if self._pty is not None and self._status is None:
-            await self._pty.end(self._host.settings.host.hup_grace)
-        if ended.reason is not None:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._host.settings.host.close_linger):
-                    await self._dismissed.wait()
-        await self._talk.stop()
-        await self._link.stop()
+            await self._begin()
+            await asyncio.shield(self._outcome)
+        finally:
+            await self._wind_up()
 
     def redial(self) -> None:
         """``host.session.open`` came again. Only a running session needs a newer connection for it."""
         if self.phase == "running" and not self.over:
-            self._link.want()
+            self._data.want()
 
     def close(self) -> None:
         """End now, without waiting for anything; the server knows."""
@@ -120,7 +105,7 @@ class Session:
 
     def check_device(self, admitted: AuthorizedDevices) -> None:
         """``authorized_devices`` was read again: a device that is gone from it loses its session."""
-        key = self._talk.device_key
+        key = self._conversation.device_key
         if key is not None and not admitted.allows(fingerprint(key), self.order.profile, self.order.session_user):
             _log.warning("session %s: its device is no longer in authorized_devices", self.order.session_id)
             self._finish(Ended("refused"))
@@ -129,25 +114,29 @@ class Session:
 
     def paired(self) -> None:
         """A device is there."""
-        self._talk.paired()
+        self._conversation.paired()
         self.settle()
 
     def unpaired(self) -> None:
         """It went."""
-        self._talk.unpaired()
+        self._conversation.unpaired()
         if self._life is not None:
             self._life = lifetime.detached(self._life, steady())
         self.settle()
 
     def message(self, data: bytes) -> None:
         """A message of the channel."""
-        self._talk.message(data)
+        self._conversation.message(data)
         self.settle()
 
     def stopped(self, code: int) -> None:
         """The relay wants no data connection now. A running program is ended by two of these codes only."""
         if self._life is None or code in (CloseCode.SESSION_ENDED, CloseCode.IDENTIFY_REFUSED):
             self.close()
+
+    def take_outgoing(self) -> list[bytes]:
+        """What the channel has for the device now."""
+        return self._conversation.take_outgoing()
 
     # ---- the conversation speaks (conversation.Listener) ---------------------------------------------------------
 
@@ -163,7 +152,7 @@ class Session:
         if self._pty is not None:
             if fresh:
                 # Typed before and never taken by the program: whoever typed it counts it as lost.
-                self._talk.written(self._pty.forget_input())
+                self._conversation.written(self._pty.forget_input())
             self._pty.resize(columns, rows)
 
     def typed(self, data: bytes) -> None:
@@ -195,17 +184,17 @@ class Session:
 
     def wants(self) -> int:
         """How much output may be read now."""
-        return self._talk.wants()
+        return self._conversation.wants()
 
     def printed(self, data: bytes) -> None:
         """Output. Its reader asks again by itself."""
-        self._talk.printed(data)
+        self._conversation.printed(data)
         self._moved()
         self._send()
 
     def taken(self, count: int) -> None:
         """The terminal took input."""
-        self._talk.written(count)
+        self._conversation.written(count)
         self._send()
 
     def started(self) -> None:
@@ -216,7 +205,7 @@ class Session:
     def failed(self, reason: str) -> None:
         """The program could not be started."""
         _log.error("session %s: cannot start: %s", self.order.session_id, reason)
-        self._talk.notice(f"the program could not be started: {reason}")
+        self._conversation.notice(f"the program could not be started: {reason}")
         self._finish(Ended("spawn_failed"))
 
     def exited(self, status: int) -> None:
@@ -224,7 +213,7 @@ class Session:
         _log.info("session %s: %s", self.order.session_id, pty.exit_text(status))
         self._status = status
         self._linger_from = steady()
-        self._talk.exited(status)
+        self._conversation.exited(status)
         self.settle()
 
     # ---- what follows from a change ------------------------------------------------------------------------------
@@ -234,12 +223,39 @@ class Session:
         self._send()
         if self._pty is not None:
             self._pty.read_on()
-        if self._status is not None and self._talk.exit_acknowledged:
+        if self._status is not None and self._conversation.exit_acknowledged:
             self._finish(Ended("process_exited", self._status))
 
     def _send(self) -> None:
-        self._link.send(self._talk.take_outgoing())
+        self._data.stir()
         self._set_timer()
+
+    async def _begin(self) -> None:
+        profile = self._host.settings.profile[self.order.profile]
+        try:
+            self._account = await asyncio.to_thread(
+                account_for, self.order.session_user, profile.allowed, allow_root=self._host.settings.allow_root
+            )
+        except AccountRefused as refused:
+            _log.warning("session %s: %s", self.order.session_id, refused)
+            self._finish(Ended("user_unknown"))
+        else:
+            self._data.want()
+
+    async def _wind_up(self) -> None:
+        self._finish(Ended("spawn_failed"))  # counts only when nothing else ended it: a fault of this program
+        ended = self._outcome.result()
+        self._reporter.ended(ended)
+        try:
+            if self._pty is not None and self._status is None:
+                await self._pty.end(self._host.settings.host.hup_grace)
+            if ended.reason is not None:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._host.settings.host.close_linger):
+                        await self._dismissed.wait()
+        finally:
+            await self._conversation.stop()
+            await self._data.stop()
 
     def _start(self, columns: int, rows: int, term: str) -> None:
         assert self._account is not None
@@ -256,11 +272,11 @@ class Session:
             self.failed(str(error))
 
     def _moved(self) -> None:
-        if self._life is not None and self._talk.open:
+        if self._life is not None and self._conversation.open:
             self._life = lifetime.moved(self._life, steady())
 
     def _finish(self, ended: Ended) -> None:
-        self._talk.close()
+        self._conversation.close()
         if not self._outcome.done():
             self._outcome.set_result(ended)
         self._send()
@@ -271,15 +287,15 @@ class Session:
             self._timer = None
         if self._outcome.done():
             return
-        known = (self._talk.deadline(), self._life_deadline(), self._linger_deadline())
+        known = (self._conversation.deadline(), self._life_deadline(), self._linger_deadline())
         due = min((each for each in known if each is not None), default=None)
         if due is not None:
             self._timer = asyncio.get_running_loop().call_later(max(due - steady(), 0), self._on_time)
 
     def _on_time(self) -> None:
         now = steady()
-        if self._talk.overdue(now):
-            self._link.close(CloseCode.CHANNEL_FAILED)
+        if self._conversation.overdue(now):
+            self._data.close(CloseCode.CHANNEL_FAILED)
             return
         linger = self._linger_deadline()
         if linger is not None and now >= linger:
@@ -288,7 +304,9 @@ class Session:
             self._life, word = lifetime.due(self._life, now, self._host.bounds)
             match word:
                 case lifetime.Warn(seconds):
-                    self._talk.notice(f"this session is idle and ends in {seconds:.0f} s unless something happens")
+                    self._conversation.notice(
+                        f"this session is idle and ends in {seconds:.0f} s unless something happens"
+                    )
                 case lifetime.Expire(reason):
                     self._finish(Ended(reason))
                 case None:

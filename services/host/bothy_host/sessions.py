@@ -94,7 +94,7 @@ class Sessions:
         """End every session and its processes."""
         for session in list(self._running.values()):
             session.close()
-        await asyncio.gather(*self._tasks)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _run(self, order: Order) -> None:
         reporter = Reporter(
@@ -106,8 +106,13 @@ class Sessions:
         self._running[order.session_id] = session
         task = asyncio.create_task(session.run())
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: self._running.pop(order.session_id))
+        task.add_done_callback(lambda task: self._done(order.session_id, task))
+
+    def _done(self, session_id: UUID, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        del self._running[session_id]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("session %s failed", session_id, exc_info=error)
 
     def _full(self, profile: str) -> bool:
         live = [session for session in self._running.values() if not session.over]

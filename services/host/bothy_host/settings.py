@@ -13,7 +13,8 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 from msgspec import Meta, Struct, field
 
-from bothy_host.link import Backoff
+from bothy_host.redial import Backoff
+from bothy_host.repaint import RESET
 from bothy_wire import channel, limits
 from bothy_wire.signing import canonical_origin
 
@@ -46,6 +47,7 @@ class HostSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     max_duration: Positive = 24 * 3600
     clock_leeway: Length = 5
     jwks_interval: Positive = 60
+    jwks_retry: Positive = 5
     backoff_cap: Positive = 15
     backoff_settle: Positive = 60
     dial_timeout: Positive = 10
@@ -159,6 +161,10 @@ def _check(settings: Settings, origin: str) -> None:
             raise SettingsError(f"{origin}: server: {error}") from error
     if settings.host.repaint_bytes > settings.host.replay_bytes:
         raise SettingsError(f"{origin}: host.repaint_bytes is larger than host.replay_bytes")
+    if settings.host.repaint_bytes + len(RESET) > limits.REPAINT_TOTAL_BYTES:
+        raise SettingsError(
+            f"{origin}: host.repaint_bytes is not below {limits.REPAINT_TOTAL_BYTES}, the most that a device takes"
+        )
     for name, profile in settings.profile.items():
         if profile.command is not None and not Path(profile.command[0]).is_absolute():
             raise SettingsError(f"{origin}: profile.{name}.command must begin with an absolute path")

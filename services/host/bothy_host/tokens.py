@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -71,18 +72,28 @@ class Presented:
 class TokenDesk:
     """Accepts each token once.
 
-    It holds the server's public keys; an unknown one is fetched, at most once per ``fetch_interval`` seconds.
+    It holds the server's public keys; an unknown one is fetched: not again for ``fetch_interval`` seconds after a fetch, for
+    ``retry_interval`` seconds after one that failed.
     """
 
     def __init__(
-        self, *, host_id: UUID, leeway: float, fetch_interval: float, fetch: Callable[[], Awaitable[dict[str, Any]]]
+        self,
+        *,
+        host_id: UUID,
+        leeway: float,
+        fetch_interval: float,
+        retry_interval: float,
+        fetch: Callable[[], Awaitable[dict[str, Any]]],
     ) -> None:
         """``fetch`` reads the server's JWKS and raises :class:`KeysUnavailable`."""
         self._host_id = host_id
         self._leeway = leeway
         self._fetch = fetch
         self._fetch_interval = fetch_interval
-        self._fetched_at: float | None = None
+        self._retry_interval = retry_interval
+        self._fetching = asyncio.Lock()
+        self._next_fetch = steady()
+        self._failed: KeysUnavailable | None = None
         self._keys = KeySet([])
         self._spent: dict[str, float] = {}
 
@@ -133,11 +144,14 @@ class TokenDesk:
             raise TokenRefused("token_invalid", "it does not verify") from error
 
     async def _refresh(self) -> None:
-        now = steady()
-        if self._fetched_at is not None and now - self._fetched_at < self._fetch_interval:
-            return
-        self._fetched_at = now
-        try:
-            self.take_keys(await self._fetch())
-        except KeysUnavailable as error:
-            raise TokenRefused("token_invalid", "the server's keys cannot be fetched") from error
+        async with self._fetching:  # who comes while a fetch is under way gets its answer
+            if steady() >= self._next_fetch:
+                try:
+                    self.take_keys(await self._fetch())
+                except KeysUnavailable as error:
+                    self._failed, self._next_fetch = error, steady() + self._retry_interval
+                else:
+                    self._failed, self._next_fetch = None, steady() + self._fetch_interval
+        if self._failed is not None:
+            # The token may be good. Of the answers that make a device come again with a fresh one this is the nearest.
+            raise TokenRefused("token_expired", f"the relay's keys cannot be fetched: {self._failed}")

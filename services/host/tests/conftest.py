@@ -396,7 +396,7 @@ class Machine:
         self.host = Host(
             self.settings,
             Pairing(folder, self.state),
-            TokenDesk(host_id=server.host_id, leeway=5, fetch_interval=60, fetch=self._fetch),
+            TokenDesk(host_id=server.host_id, leeway=5, fetch_interval=60, retry_interval=5, fetch=self._fetch),
             ssl.create_default_context(),
         )
         self.sessions = Sessions(self.host)

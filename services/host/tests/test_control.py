@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from bothy_host import state
+from bothy_host.outbox import Outbox
 from bothy_wire import frames
 
 
@@ -135,6 +137,84 @@ async def test_server_limits_and_own_limits_the_lower_holds(start, server):
     bounds, own = machine.host.bounds, machine.settings.host
     assert (bounds.idle_timeout, bounds.idle_grace, bounds.max_duration) == (5, 60, 7)
     assert bounds.detach_grace == own.detach_grace
+
+
+async def test_a_defect_of_a_part_is_a_lost_connection_and_ends_no_session(start, server, monkeypatch, caplog):
+    machine = await start()
+    device, side = await machine.session()
+    await device.open(side)
+
+    async def broken(self, socket) -> None:
+        monkeypatch.undo()
+        raise RuntimeError("a defect of the writer")
+
+    monkeypatch.setattr(Outbox, "empty_into", broken)
+    server.controls[-1].transport.abort()
+    await server.changes.until(lambda: len(server.all_heard(frames.HostReport)) == 2)
+    assert "control connection failed" in caplog.text
+    await device.type(b"echo li''ve\n")
+    await device.shows(b"live")
+
+
+async def test_nothing_of_a_connection_outlives_it(start, server):
+    await start()
+    before = len(asyncio.all_tasks())
+    for count in (2, 3, 4):
+        server.controls[-1].transport.abort()
+        await server.changes.until(lambda n=count: len(server.all_heard(frames.HostReport)) == n)
+    assert len(asyncio.all_tasks()) <= before + 2  # the listener's own, for a connection that is closing
+
+
+@pytest.mark.parametrize("hello", ["binary", "silence", "no interval", "gone"])
+async def test_a_server_that_does_not_greet_is_dialled_again(start, server, monkeypatch, base_settings, hello):
+    real, greeted = server._control, []
+
+    async def odd(connection) -> None:
+        greeted.append(connection)
+        if len(greeted) > 1:
+            monkeypatch.undo()
+            server.heartbeat = 0.1
+            return await real(connection)
+        match hello:
+            case "binary":
+                await connection.send(b"x")
+            case "no interval":
+                server.heartbeat = 0
+                await real(connection)
+            case "gone":
+                connection.transport.abort()
+        return await connection.wait_closed()
+
+    monkeypatch.setattr(server, "_control", odd)
+    await start(base_settings.replace("[host]\n", "[host]\ndial_timeout = 0.5\n"))
+    assert len(greeted) >= 2
+
+
+async def test_a_second_hello_is_out_of_turn(start, server):
+    await start()
+    hello = frames.HostHello(
+        challenge=bytes(32),
+        jwks=server.jwks(),
+        heartbeat_interval_s=1,
+        miss_limit=3,
+        server_time=1,
+        protocol_min=1,
+        protocol_max=1,
+    )
+    await server.say(hello)
+    await server.changes.until(lambda: server.controls[0].close_code is not None)
+    assert server.controls[0].close_code == 4105
+
+
+async def test_a_server_that_is_away_is_dialled_until_it_is_back(prepared, server, caplog, eventually, unused_tcp_port):
+    state = prepared.host.pairing.state
+    prepared.host.pairing.state = msgspec.structs.replace(state, audience=f"http://127.0.0.1:{unused_tcp_port}")
+    running = asyncio.create_task(prepared.control.run())
+    await eventually(lambda: "connection refused; is the address right" in caplog.text)
+    prepared.host.pairing.state = state
+    await server.reported()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 def _after_last_report(server) -> object:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -159,10 +160,20 @@ async def test_hup_then_kill_for_the_whole_process_session(eventually):
     assert await heard.ends() == 137
 
 
-async def test_a_background_job_hears_the_hangup_and_holds_nothing_up(eventually):
+async def test_a_background_job_is_left_by_a_normal_exit_and_holds_nothing_up():
     heard = Heard()
-    pty = Pty(program("/bin/bash", "-c", "yes & sleep 0.1; exit 4"), 80, 24, heard)
+    pty = Pty(program("/bin/bash", "-c", "set -m; sleep 9999 & exit 4"), 80, 24, heard)
     assert await heard.ends() == 4
+    (job,) = processes.members(pty.pid)
+    os.kill(job, signal.SIGKILL)
+
+
+async def test_what_is_in_the_foreground_hears_the_hangup_of_the_kernel(eventually):
+    heard = Heard()
+    pty = Pty(program("/bin/bash", "-c", "set -m; echo on; sleep 9999"), 80, 24, heard)
+    await eventually(lambda: b"on" in heard.output and len(processes.members(pty.pid)) == 2)
+    os.kill(pty.pid, signal.SIGKILL)
+    assert await heard.ends() == 137
     await eventually(lambda: not processes.members(pty.pid))
 
 

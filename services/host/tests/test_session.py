@@ -7,6 +7,7 @@ import base64
 import hashlib
 import os
 import pwd
+import signal
 import uuid
 from pathlib import Path
 
@@ -117,6 +118,9 @@ async def test_br08_background_job_does_not_hold_the_session_open(start):
     await device.open(side)
     await device.type(b"sleep 9999 & echo leader=$$.; exit 3\n")
     assert await device.exits() == 3
+    leader = int(bytes(device.output).replace(b"leader=$$", b"").split(b"leader=")[1].split(b".")[0])
+    (job,) = processes.members(leader)  # as with ssh, see docs/adr/0005-background-jobs.md
+    os.kill(job, signal.SIGKILL)
 
 
 async def test_br09_sizes(start):

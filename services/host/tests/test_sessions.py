@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import uuid
 
+import pytest
+
+from bothy_host import processes
 from bothy_wire import frames
 
 
@@ -78,3 +81,62 @@ async def test_4100_on_the_data_connection_ends_the_program(start, server):
     for task in list(machine.sessions._tasks):
         await task
     assert not machine.sessions.report()
+
+
+@pytest.mark.parametrize("running", [False, True])
+async def test_a_fault_of_a_session_ends_its_program_and_is_reported(
+    start, server, monkeypatch, caplog, eventually, running
+):
+    machine = await start()
+    if running:
+        device, side = await machine.session()
+        await device.open(side)
+        await server.hears(frames.HostSessionStarted, session_id=device.session_id)
+        (session,), (task,) = machine.sessions._running.values(), machine.sessions._tasks
+        shell, session_id = session._pty.pid, device.session_id
+        task.cancel()
+    else:
+        monkeypatch.setattr("bothy_host.session.account_for", _broken)
+        session_id = uuid.uuid4()
+        await server.order(session_id)
+    ended = await server.hears(frames.HostSessionEnded, session_id=session_id)
+    assert ended.reason == "spawn_failed"
+    await eventually(lambda: not machine.sessions._tasks)
+    assert not machine.sessions._running
+    if running:
+        assert not processes.members(shell)
+        assert await side.until_closed() == 1000
+    else:
+        assert f"session {session_id} failed" in caplog.text
+
+
+async def test_stopping_ends_all_sessions_though_one_fails(start, monkeypatch):
+    machine = await start()
+    sessions = [await machine.session() for _ in range(2)]
+    for device, side in sessions:
+        await device.open(side)
+    first, second = machine.sessions._running.values()
+
+    async def broken(grace: float) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(first._pty, "end", broken)
+    await machine.sessions.stop()
+    assert [await side.until_closed() for _, side in sessions] == [1000, 1000]
+    assert not processes.members(second._pty.pid)
+    monkeypatch.undo()
+    await first._pty.end(0.2)
+
+
+async def test_ends_that_nobody_records_are_bounded(start, server, monkeypatch):
+    monkeypatch.setattr("bothy_host.sessions._MOST_ENDS", 3)
+    machine = await start()
+    unknown = [uuid.uuid4() for _ in range(5)]
+    for each in unknown:
+        await server.order(each, profile="nothing")
+    await server.hears(frames.HostSessionEnded, session_id=unknown[-1])
+    assert [each.session_id for each in machine.sessions.unrecorded()] == unknown[2:]
+
+
+def _broken(*_: object, **__: object) -> None:
+    raise RuntimeError("a defect")

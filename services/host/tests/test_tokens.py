@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import uuid
 
@@ -36,14 +37,17 @@ CLAIMS = {
 class Desk:
     """A desk with one published key and a fetch that a test looks at."""
 
-    def __init__(self, *keys: OKPKey, interval: float = 60) -> None:
+    def __init__(self, *keys: OKPKey, interval: float = 60, retry: float = 60) -> None:
         self.fetches = 0
         self.published: list[OKPKey] | None = list(keys)
-        self.desk = TokenDesk(host_id=HOST, leeway=5, fetch_interval=interval, fetch=self.fetch)
+        self.answered = asyncio.Event()
+        self.answered.set()
+        self.desk = TokenDesk(host_id=HOST, leeway=5, fetch_interval=interval, retry_interval=retry, fetch=self.fetch)
         self.desk.take_keys(jwks(*keys))
 
     async def fetch(self):
         self.fetches += 1
+        await self.answered.wait()
         if self.published is None:
             raise KeysUnavailable("away")
         return jwks(*self.published)
@@ -146,9 +150,54 @@ async def test_a_server_that_is_away_refuses_only_unknown_keys():
     stranger = OKPKey.generate_key("Ed25519", auto_kid=True)
     desk = Desk(SERVER)
     desk.published = None
-    with pytest.raises(TokenRefused):
-        await desk.spend(token({"kid": stranger.kid}, stranger))
+    for _ in range(3):
+        with pytest.raises(TokenRefused) as refused:
+            await desk.spend(token({"kid": stranger.kid}, stranger))
+        assert refused.value.code == "token_expired", "the device comes again"
+    assert desk.fetches == 1
     await desk.spend(token())
+
+
+async def test_a_fetch_that_failed_is_repeated_soon():
+    fresh = OKPKey.generate_key("Ed25519", auto_kid=True)
+    desk = Desk(SERVER, retry=0.01)
+    desk.published = None
+    with pytest.raises(TokenRefused):
+        await desk.spend(token({"kid": fresh.kid}, fresh))
+    await asyncio.sleep(0.02)
+    desk.published = [SERVER, fresh]
+    await desk.spend(token({"kid": fresh.kid}, fresh))
+    assert desk.fetches == 2
+
+
+async def test_handshakes_during_a_fetch_share_it():
+    fresh = OKPKey.generate_key("Ed25519", auto_kid=True)
+    desk = Desk(SERVER)
+    desk.published = [SERVER, fresh]
+    desk.answered.clear()
+    first, second = (
+        asyncio.create_task(desk.spend(token({"kid": fresh.kid}, fresh, jti=jti))) for jti in ("one", "two")
+    )
+    await asyncio.sleep(0)
+    desk.answered.set()
+    await asyncio.gather(first, second)
+    assert desk.fetches == 1
+
+
+async def test_a_handshake_that_goes_during_its_fetch_leaves_the_next_to_fetch():
+    fresh = OKPKey.generate_key("Ed25519", auto_kid=True)
+    desk = Desk(SERVER)
+    desk.published = [SERVER, fresh]
+    desk.answered.clear()
+    first, second = (
+        asyncio.create_task(desk.spend(token({"kid": fresh.kid}, fresh, jti=jti))) for jti in ("one", "two")
+    )
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    desk.answered.set()
+    await second
+    assert desk.fetches == 2
 
 
 async def test_malformed_keys_change_nothing():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bothy_host.link import (
+from bothy_host.redial import (
     Accepted,
     Backoff,
     Dial,

@@ -1,6 +1,6 @@
 """When to dial, when to wait and when to stop: the pure reconnect rule of control and data connections.
 
-A *link* wants one connection up. The rule looks at the newest attempt only; that an older data connection stays until a
+It keeps one connection up. The rule looks at the newest attempt only; that an older data connection stays until a
 newer one is accepted is the shell's business. No time, no chance and no socket in here: both are arguments.
 
 ::
