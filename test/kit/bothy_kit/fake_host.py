@@ -109,11 +109,13 @@ class FakeHost:
             arch="x86_64",
         )
 
-    async def identify_data(self, session_id: SessionId, url: str | None = None, **changed: Any) -> FakeSide:
-        """Dial the data socket and prove the host; whether it is accepted is not read."""
+    async def identify_data(
+        self, session_id: SessionId, url: str | None = None, *, named: SessionId | None = None
+    ) -> FakeSide:
+        """Dial the data socket and prove the host, for the session or for another one; whether it is accepted is not read."""
         side = await FakeSide.dial(f"{url or self.url}{data_path(session_id)}", DATA_SUBPROTOCOL)
         hello = await side.expect(DataHello)
-        named = changed.get("session_id", session_id)
+        named = named or session_id
         fields = (hello.challenge, str(self.host_id), str(named), str(self.pairing_seq))
         signature = sign(self.signing_key, Purpose.DATA_IDENTIFY, self.origin, *fields)
         await side.send(DataIdentify(host_id=self.host_id, session_id=named, signature=signature))
