@@ -38,7 +38,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
-def test_the_wheel_holds_the_five_parts_and_no_tests(wheel: Path) -> None:
+def test_the_wheel_holds_the_four_parts_and_no_tests(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     roots = {name.split("/")[0] for name in names if not name.split("/")[0].endswith(".dist-info")}
     assert roots == {"bothy_wire", "bothy_server", "bothy_host", "bothy_device"}
