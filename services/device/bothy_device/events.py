@@ -67,13 +67,6 @@ Event = Received | Closed | Typed | Resized | Written | Quit | Tick
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
-    """To the relay, in order."""
-
-    item: Frame | bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Begin:
     """The terminal is reached: from now on keys belong to the remote side."""
 
@@ -126,4 +119,4 @@ class Leave:
     reason: str | None = None
 
 
-Effect = Send | Begin | Show | Say | Status | Bell | Read | Suspend | Leave
+Effect = Begin | Show | Say | Status | Bell | Read | Suspend | Leave

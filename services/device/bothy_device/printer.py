@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+import time
 from collections import deque
 from collections.abc import Callable
 
 from bothy_device.modes import Modes
 
 FAREWELL = 1.0
-"""Seconds that the terminal has to take the sequences that bring it back."""
+"""Seconds that the terminal has to take the sequences that bring it back, and the last words."""
+_WORDS = 16
+"""Words of our own that may wait; of more, the oldest go."""
 
 
 class Printer:
-    """A queue in front of one descriptor. Its bound is the output window: the host sends no more unacknowledged."""
+    """A queue in front of one descriptor. A channel bounds it: what a host may send unacknowledged, and one repaint."""
 
     def __init__(
         self, descriptor: int, *, blocking: bool, on_written: Callable[[int], None], on_lost: Callable[[str], None]
@@ -33,7 +36,7 @@ class Printer:
         """What is to be written, and whether it is the remote side's."""
         self._waiting = False
         self._modes = Modes()
-        self._words = b""
+        self._words: deque[bytes] = deque(maxlen=_WORDS)
         self._status: bytes | None = None
         self._shown = False
 
@@ -43,8 +46,9 @@ class Printer:
         self._pump()
 
     def say(self, words: bytes) -> None:
-        """Words of our own, as soon as the output is between two sequences and two characters."""
-        self._words += words
+        """Words of our own, as soon as the output is between two sequences and two characters; the same twice is once."""
+        if words not in self._words:
+            self._words.append(words)
         self._pump()
 
     def status(self, text: str | None, columns: int) -> None:
@@ -64,13 +68,7 @@ class Printer:
             farewell = b"\x1b7\x1b[1;1H\x1b[2K\x1b8" + farewell
         if fresh_line:
             farewell += b"\r\n"
-        poll = select.poll()
-        poll.register(self._descriptor, select.POLLOUT)
-        try:
-            while farewell and poll.poll(FAREWELL * 1000):
-                farewell = farewell[os.write(self._descriptor, farewell) :]
-        except OSError:
-            return
+        write_out(self._descriptor, farewell, FAREWELL)
 
     def _pump(self) -> None:
         try:
@@ -95,8 +93,9 @@ class Printer:
     def _next(self) -> bool:
         """Put our words in front where they may stand; whether there is anything to write."""
         if self._modes.between_sequences and (not self._queue or self._queue[0][1]):
-            words = self._words + (self._status or b"")
-            self._words, self._status = b"", None
+            words = b"".join(self._words) + (self._status or b"")
+            self._words.clear()
+            self._status = None
             if words:
                 self._queue.appendleft((words, False))
         return bool(self._queue)
@@ -107,6 +106,18 @@ class Printer:
         elif self._waiting and not wanted:
             self._loop.remove_writer(self._descriptor)
         self._waiting = wanted
+
+
+def write_out(descriptor: int, data: bytes, patience: float) -> None:
+    """Write what the descriptor takes within ``patience`` seconds, and forget the rest: perhaps nobody reads it."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    until = time.monotonic() + patience
+    try:
+        while data and poll.poll(max(until - time.monotonic(), 0) * 1000):
+            data = data[os.write(descriptor, data[: select.PIPE_BUF]) :]
+    except OSError:
+        return
 
 
 def _ready(descriptor: int) -> bool:

@@ -22,6 +22,7 @@ from bothy_device.failure import Failure
 from bothy_device.state import Login
 from bothy_wire.codes import code_hash
 from bothy_wire.signing import Purpose, sign
+from bothy_wire.unreachable import explain
 
 ANSWER_BYTES = 16 * 1024 * 1024
 """An answer larger than this is not read on."""
@@ -245,7 +246,7 @@ class Rest:
         except httpx2.TimeoutException as error:
             raise Failure(f"{self._origin} does not answer; is the address right?") from error
         except httpx2.HTTPError as error:
-            raise Failure(tls.explain(self._origin, error)) from error
+            raise Failure(explain(self._origin, error)) from error
         if not response.is_success:
             raise self._refused(response, raw)
         try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import termios
 import tty
 from collections.abc import Callable
@@ -17,9 +16,9 @@ from types import TracebackType
 from typing import Self
 
 from bothy_device.events import Event, Quit, Resized, Typed, Written
-from bothy_device.printer import Printer
+from bothy_device.printer import FAREWELL, Printer, write_out
 
-STDIN, STDOUT = 0, 1
+STDIN, STDOUT, STDERR = 0, 1, 2
 READ_BYTES = 64 * 1024
 RESIZE_DELAY = 0.05
 """Seconds in which changes of the size count as one."""
@@ -122,7 +121,7 @@ class Screen:
         if self._raw and self._has_display:
             self._printer.say(b"\r\n" + text.replace("\n", "\r\n").encode() + b"\r\n")
         else:
-            complain(text, newline="\r\n" if self._raw else "\n")
+            complain(text, newline="\r\n" if self._raw else "\n", patience=0)
 
     def status(self, text: str | None) -> None:
         """The status line; without a terminal to show it, its first words are said."""
@@ -213,13 +212,15 @@ class Screen:
             self._read_soon()
 
 
-def complain(text: str, *, newline: str = "\n") -> None:
-    """One line on standard error."""
-    try:
-        sys.stderr.write(f"bothy: {text}{newline}")
-        sys.stderr.flush()
-    except OSError:
-        return  # nobody can read it any more
+def complain(text: str, *, newline: str = "\n", patience: float = FAREWELL) -> None:
+    """One line on standard error, as far as it takes it within ``patience`` seconds.
+
+    A terminal that nobody reads may be full of remote output; an ordinary write would wait for its reader for ever.
+    """
+    own = _reopened(STDERR, os.O_WRONLY) if os.isatty(STDERR) else STDERR
+    write_out(own, f"bothy: {text}{newline}".encode(errors="replace"), patience)
+    if own != STDERR:
+        os.close(own)
 
 
 def _reopened(descriptor: int, flags: int) -> int:

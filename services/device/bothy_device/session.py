@@ -1,7 +1,7 @@
 """One session as a person at a terminal lives it: what happened in, what to do out. No I/O, no clock.
 
-``handle(event, now)`` returns effects in order; ``deadline()`` says when to call again with :class:`Tick`. The encrypted
-channel (:class:`~bothy_wire.channel.device_end.DeviceEnd`) is inside; the socket and the terminal are outside
+``handle(event, now)`` returns effects in order; ``take_outgoing()`` what there is to send; ``deadline()`` says when to call
+again with :class:`Tick`. The encrypted channel (:class:`~bothy_wire.channel.device_end.DeviceEnd`) is inside; the socket and the terminal are outside
 (``terminal.py``). The rules are those of ``docs/spec/protocol.md``: both sides, flow control, end.
 """
 
@@ -24,7 +24,6 @@ from bothy_device.events import (
     Received,
     Resized,
     Say,
-    Send,
     Show,
     Suspend,
     Tick,
@@ -82,6 +81,7 @@ class Session:
         self._begun = False
         self._help_pings = False
         self._paired = False
+        self._ready_due = False
         self._failed_at: float | None = None
         self._interrupted = False
         self._unwritten: deque[tuple[int, bool]] = deque()
@@ -103,10 +103,15 @@ class Session:
             self._leave = self._leave or self._exit
         if self._leave is None:
             self._watch(now)
-        self._effects += [Send(message) for message in self._end.take_outgoing()]
         if self._leave:
             self._effects.append(self._leave)
         return self._effects
+
+    def take_outgoing(self) -> list[Frame | bytes]:
+        """What to send now, in order; to be asked again when the connection took it, and after every event."""
+        frames: list[Frame | bytes] = [SideReady()] if self._ready_due else []
+        self._ready_due = False
+        return frames + self._end.take_outgoing()
 
     def deadline(self) -> float | None:
         """When :class:`Tick` is due."""
@@ -154,7 +159,7 @@ class Session:
                 self._failed_at = None
                 self._interrupted = self._end.opened_once
                 self._end.unpaired()
-                self._effects.append(Send(SideReady()))
+                self._ready_due = True
             case _:
                 self._fail(CloseCode.PROTOCOL_VIOLATION)
 

@@ -31,6 +31,7 @@ from bothy_wire.frames import (
 )
 from bothy_wire.limits import STREAM_SUBPROTOCOL
 from bothy_wire.signing import Purpose, sign
+from bothy_wire.unreachable import explain
 
 CLOSE_TIMEOUT = 1.0
 """Seconds that the relay has to answer our close frame."""
@@ -131,7 +132,7 @@ async def dial(
             " pass WebSockets, or this is no bothy server"
         ) from error
     except (OSError, WebSocketException, ImportError) as error:
-        raise Failure(tls.explain(login.server, error)) from error
+        raise Failure(explain(login.server, error)) from error
     try:
         await _identify(connection, login, stream_token, session_id, patience)
         yield Stream(connection)

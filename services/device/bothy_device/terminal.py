@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from typing import assert_never
@@ -18,7 +19,6 @@ from bothy_device.events import (
     Received,
     Resized,
     Say,
-    Send,
     Show,
     Status,
     Suspend,
@@ -29,7 +29,6 @@ from bothy_device.session import Session
 from bothy_device.settings import Wire
 from bothy_device.stream import CLOSE_TIMEOUT, Stream, StreamClosedError
 from bothy_wire.close_codes import CloseCode
-from bothy_wire.frames import Frame
 
 Build = Callable[[Resized, bool, float], Session]
 """Makes the session from the terminal's size, whether a person types, and the time."""
@@ -59,8 +58,10 @@ class _Shell:
         self._loop = asyncio.get_running_loop()
         self.left: asyncio.Future[Leave] = self._loop.create_future()
         self._inbox: deque[Event] = deque()
-        self._outgoing: asyncio.Queue[Frame | bytes] = asyncio.Queue()
-        """Bounded by the channel's windows."""
+        self._stirred = asyncio.Event()
+        """The session may have something to send."""
+        self._sent = asyncio.Event()
+        """Everything that it had is with the socket."""
         self._busy = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -83,12 +84,12 @@ class _Shell:
                 self.left.set_exception(error)
         finally:
             self._busy = False
+        self._sent.clear()
+        self._stirred.set()
         self._set_timer()
 
     def _perform(self, effect: Effect) -> None:
         match effect:
-            case Send(item):
-                self._outgoing.put_nowait(item)
             case Show(data):
                 self._screen.write(data)
             case Begin():
@@ -123,23 +124,24 @@ class _Shell:
 
     async def send(self) -> None:
         while True:
-            item = await self._outgoing.get()
-            try:
-                await self._stream.send(item)
-            except StreamClosedError:
-                pass  # `receive` tells, and what waits behind goes the same way
-            finally:
-                self._outgoing.task_done()
+            await self._stirred.wait()
+            self._stirred.clear()
+            with contextlib.suppress(StreamClosedError):  # `receive` tells
+                # While the socket takes nothing, nothing is taken from the session: there it has a bound.
+                while items := self._session.take_outgoing():
+                    for item in items:
+                        await self._stream.send(item)
+            self._sent.set()
 
     async def watch(self, wire: Wire) -> None:
         await self._stream.watch(wire.ping_interval, wire.ping_timeout)
         self.feed(Closed(CloseCode.SILENT, ""))
 
     async def part(self, code: int) -> None:
-        """Send what is queued, then the close code; a socket that takes nothing gets a moment only."""
+        """Send what is left, then the close code; a socket that takes nothing gets a moment only."""
         try:
             async with asyncio.timeout(CLOSE_TIMEOUT):
-                await self._outgoing.join()
+                await self._sent.wait()
                 await self._stream.close(code)
         except TimeoutError:
             return  # the caller drops the connection

@@ -105,6 +105,15 @@ class FakeHost:
             await self.flush()
             data = data[len(piece) :]
 
+    async def quiet(self):
+        """Until the window is closed and the device, which writes as much as its terminal takes, is done with it."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                before = self.end.acknowledged
+                await asyncio.sleep(0.2)
+                if self.end.output_credit == 0 and self.end.acknowledged == before:
+                    return
+
     async def exit(self, status):
         self.end.exit(status)
         await self.flush()

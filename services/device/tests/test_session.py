@@ -15,7 +15,6 @@ from bothy_device.events import (
     Received,
     Resized,
     Say,
-    Send,
     Show,
     Status,
     Tick,
@@ -63,18 +62,18 @@ class World:
             greeting=greeting,
         )
         self.typed = b""
+        self.frames = []
         self.host_saw = []
         self.reads_input = True
 
     def feed(self, event):
-        """The effects but for channel messages, which the host gets."""
-        effects = []
-        for effect in self.session.handle(event, self.now):
-            match effect:
-                case Send(bytes() as message):
-                    self._host_gets(message)
-                case _:
-                    effects.append(effect)
+        """The effects; the host gets the channel messages."""
+        effects = self.session.handle(event, self.now)
+        for item in self.session.take_outgoing():
+            if isinstance(item, bytes):
+                self._host_gets(item)
+            else:
+                self.frames.append(item)
         return effects
 
     def _host_gets(self, message):
@@ -145,6 +144,7 @@ def test_patience_is_told_once():
 def test_a_handshake_that_nobody_answers_ends_in_4107():
     world = World()
     world.session.handle(Received(SidePaired(session_token="token")), world.now)
+    assert len(world.session.take_outgoing()) == 1
     world.later(2.0)
     assert world.session.deadline() == 110.0
     (leave,) = world.later(8.0)
@@ -190,8 +190,8 @@ def test_a_close_is_told_behind_the_output(world):
 
 
 def test_unpaired_is_answered_once_and_typed_keys_are_kept(world):
-    ready, status = world.unpair()
-    assert ready == Send(SideReady())
+    (status,) = world.unpair()
+    assert world.frames == [SideReady()]
     assert status == Status("the host's connection is interrupted; waiting, ~. leaves")
     assert world.feed(Typed(b"12345")) == []
     assert world.later(1.0) == [
@@ -230,7 +230,8 @@ def test_a_broken_record_waits_for_the_relays_word():
     assert world.feed(Received(b"\x00" * 100)) == []
     assert world.session.deadline() == world.now + LIMITS.fail_grace
     assert world.feed(Received(b"\x00" * 100)) == []
-    assert world.unpair()[0] == Send(SideReady())
+    world.unpair()
+    assert world.frames == [SideReady()]
     assert world.pair() == [Status(None)]
 
 
@@ -308,9 +309,9 @@ def test_keys_before_a_leave_are_sent(world):
 def test_a_refusal_leaves_with_1000():
     world = World()
     world.host.paired(world.now)
-    for effect in world.session.handle(Received(SidePaired(session_token="token")), world.now):
-        if isinstance(effect, Send):
-            world.host.receive(effect.item, world.now)
+    world.session.handle(Received(SidePaired(session_token="token")), world.now)
+    for message in world.session.take_outgoing():
+        world.host.receive(message, world.now)
     world.host.refuse("session_unknown")
     (leave,) = world.deliver()
     assert leave == Leave(255, "the host does not run this session; bothy sessions lists yours", close=1000)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from bothy_device import terminal
+from bothy_device.events import Received
 from bothy_wire.signing import fingerprint
 
 
@@ -53,10 +55,7 @@ async def test_a_lost_connection_says_how_to_go_on(relay, sit):
     person = await opened(relay, sit("open", "lab-1"))
     relay.cut()
     assert await person.ended() == 255
-    assert (
-        f"\nbothy: the connection was lost; the session goes on: bothy attach {relay.session_id}"
-        in (person.text())
-    )
+    assert f"\nbothy: the connection was lost; the session goes on: bothy attach {relay.session_id}" in (person.text())
     assert person.settings() == person.before
 
 
@@ -200,10 +199,40 @@ async def test_leaving_works_while_nobody_reads_the_output(relay, sit):
     person = await opened(relay, sit("open", "lab-1"))
     person.look_away()
     printing = asyncio.create_task(relay.host.print(b"z" * 400_000))
+    # The last output that is acknowledged is in the terminal, and what follows finds it full.
+    await relay.host.quiet()
     await person.type(b"\r~.")
     assert await person.ended() == 0
     assert person.settings() == person.before
     printing.cancel()
+
+
+async def test_nothing_is_taken_from_the_session_while_the_socket_takes_nothing():
+    class Talkative:
+        taken = 0
+
+        def handle(self, event, now):
+            return []
+
+        def deadline(self):
+            return None
+
+        def take_outgoing(self):
+            self.taken += 1
+            return [b"x"]
+
+    class Stuck:
+        async def send(self, item):
+            await asyncio.Event().wait()
+
+    session, shell = Talkative(), terminal._Shell(Stuck())
+    shell.start(None, session)
+    sending = asyncio.create_task(shell.send())
+    for _ in range(1000):
+        shell.feed(Received(b"record"))
+        await asyncio.sleep(0)
+    assert session.taken == 1
+    sending.cancel()
 
 
 async def test_characters_that_are_cut_and_bytes_that_are_none(relay, sit):
