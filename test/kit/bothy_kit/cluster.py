@@ -145,7 +145,8 @@ async def cluster(
 ) -> AsyncIterator[Cluster]:
     """Start nodes; everything that was started through the cluster is stopped at the end."""
     mode = cluster_mode or ("multi" if nodes > 1 else "single")
-    made = settings(database_url, folder, cluster={"mode": mode}, **groups)
+    groups["cluster"] = {"mode": mode} | groups.get("cluster", {})
+    made = settings(database_url, folder, **groups)
     if not (folder / "keys").exists():
         now = datetime.now(UTC)
         add_key(folder / "keys", now, now)
