@@ -65,7 +65,7 @@ def describe(login: Login) -> str:
     channel = fingerprint(login.channel.public_key().public_bytes_raw())
     return "\n".join(
         (
-            f"server       {login.server}",
+            f"relay        {login.server}",
             f"person       {clean(login.person_name)}",
             f"device       {login.device_name} ({login.device_id})",
             f"signing key  {fingerprint(login.signer.public_key().public_bytes_raw())}",

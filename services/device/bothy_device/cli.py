@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def _server_option(command: F) -> F:
-    return click.option("--server", metavar="URL", help="Another server than the default one.")(command)
+    return click.option("--server", metavar="URL", help="Another relay than the default one.")(command)
 
 
 def _json_option(command: F) -> F:
@@ -36,7 +36,24 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
         context.exit()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Tree(click.Group):
+    """Its help lists the commands of its groups, too."""
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        """One line each."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(words, command.get_short_help_str(80)) for words, command in _leaves(self)])
+
+
+def _leaves(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if not isinstance(command, click.Group) or command.invoke_without_command:
+            yield before + name, command
+        if isinstance(command, click.Group):
+            yield from _leaves(command, f"{before}{name} ")
+
+
+@click.group(cls=_Tree, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="The version."
 )
@@ -62,13 +79,13 @@ def login(url: str, invite: str | None, name: str | None) -> None:
 @cli.command()
 @_server_option
 def logout(server: str | None) -> None:
-    """Forget a server and this device's keys for it."""
+    """Forget a relay and this device's keys for it."""
     from bothy_device.account import log_out
 
     log_out(server)
 
 
-@cli.group(invoke_without_command=True)
+@cli.group(cls=click.Group, invoke_without_command=True)
 @_server_option
 @_json_option
 @click.pass_context
@@ -85,11 +102,14 @@ def hosts(context: click.Context, server: str | None, as_json: bool) -> None:
 @click.argument("fingerprint")
 @_server_option
 def trust(host: str, fingerprint: str, server: str | None) -> None:
-    """Accept a host's key, whose FINGERPRINT its owner told you."""
+    """Accept a host's key.
+
+    FINGERPRINT is what its owner told you.
+    """
     found = _with_key(host, fingerprint, server, confirmed=False)
     click.echo(f"{found.name} is trusted with the key {fingerprint}")
     if found.fingerprint not in (None, fingerprint):
-        click.echo(f"bothy: note: the server shows another key for it now: {found.fingerprint}", err=True)
+        click.echo(f"bothy: note: the relay shows another key for it now: {found.fingerprint}", err=True)
 
 
 @hosts.command()
@@ -97,13 +117,16 @@ def trust(host: str, fingerprint: str, server: str | None) -> None:
 @click.argument("fingerprint")
 @_server_option
 def confirm(host: str, fingerprint: str, server: str | None) -> None:
-    """As its owner, let a freshly paired HOST in, whose FINGERPRINT `bothy-host pair` showed on the machine."""
+    """Let a freshly paired HOST in, as its owner.
+
+    FINGERPRINT is the one that `bothy-host pair` showed on the machine.
+    """
     found = _with_key(host, fingerprint, server, confirmed=True)
     click.echo(f"{found.name} is {found.state}, and trusted with the key {fingerprint}")
 
 
 def _with_key(host: str, fingerprint: str, server: str | None, *, confirmed: bool) -> Host:
-    """Pin the key that a person named, after the server agreed to it where the host is to be confirmed."""
+    """Pin the key that a person named, after the relay agreed to it where the host is to be confirmed."""
     from bothy_device.choice import find_host
     from bothy_device.known_hosts import KnownHosts, Pin, checked_fingerprint
     from bothy_device.state import home
@@ -126,7 +149,7 @@ def _with_key(host: str, fingerprint: str, server: str | None, *, confirmed: boo
 @click.option("--host-key", metavar="FINGERPRINT", help="The only key to accept, as the host's owner told it.")
 @_server_option
 def open_(host: str, profile: str | None, user: str | None, host_key: str | None, server: str | None) -> int:
-    """Open a terminal on HOST (a name or an id)."""
+    """Open a terminal on HOST, a name or an id."""
     return _run(_opening(server).open(host, profile, user, host_key))
 
 
@@ -134,7 +157,10 @@ def open_(host: str, profile: str | None, user: str | None, host_key: str | None
 @click.argument("session")
 @_server_option
 def attach(session: str, server: str | None) -> int:
-    """Go on with SESSION (the beginning of its id is enough)."""
+    """Go on with SESSION.
+
+    The beginning of its id is enough.
+    """
     return _run(_opening(server).attach(session))
 
 
@@ -153,7 +179,10 @@ def sessions(ended: bool, server: str | None, as_json: bool) -> None:
 @click.argument("session")
 @_server_option
 def close(session: str, server: str | None) -> None:
-    """End SESSION and what runs in it (the beginning of its id is enough)."""
+    """End SESSION and what runs in it.
+
+    The beginning of its id is enough.
+    """
     from bothy_device.choice import find_session
 
     async def end(rest: Rest) -> str:
@@ -163,7 +192,7 @@ def close(session: str, server: str | None) -> None:
     click.echo(f"closed {_ask(server, end)}")
 
 
-@cli.group()
+@cli.group(cls=click.Group)
 def device() -> None:
     """This device."""
 
@@ -171,7 +200,10 @@ def device() -> None:
 @device.command()
 @_server_option
 def show(server: str | None) -> None:
-    """Show this device's keys, and its line for a host's authorized_devices."""
+    """Show this device's keys.
+
+    The last line is the one for a host's authorized_devices.
+    """
     from bothy_device.account import describe
 
     click.echo(describe(_login(server)))
@@ -190,7 +222,7 @@ def _login(server: str | None) -> Login:
 
 
 def _ask(server: str | None, question: Callable[[Rest], Any]) -> Any:
-    """One conversation with the server."""
+    """One visit to the relay."""
     from bothy_device.rest import Rest
     from bothy_device.settings import load
     from bothy_device.state import home

@@ -242,9 +242,9 @@ class Rest:
                 async for piece in response.aiter_bytes():
                     raw += piece
                     if len(raw) > ANSWER_BYTES:
-                        raise Failure(f"{self._origin} sends more than an answer; is it a bothy server?")
+                        raise Failure(f"{self._origin} sends more than an answer; is it a bothy relay?")
         except httpx2.TimeoutException as error:
-            raise Failure(f"{self._origin} does not answer; is the address right?") from error
+            raise Failure(explain(self._origin, TimeoutError())) from error
         except httpx2.HTTPError as error:
             raise Failure(explain(self._origin, error)) from error
         if not response.is_success:
@@ -252,7 +252,7 @@ class Rest:
         try:
             return msgspec.json.decode(raw, type=answer)
         except msgspec.MsgspecError as error:
-            raise Failure(f"{self._origin} gave an answer that is none: {error}; is it a bothy server?") from error
+            raise Failure(f"{self._origin} gave an answer that is none: {error}; is it a bothy relay?") from error
 
     def _refused(self, response: httpx2.Response, raw: bytes) -> Failure:
         try:
@@ -261,7 +261,7 @@ class Rest:
             told = _Problem()
         if not told.code:
             name = http.HTTPStatus(response.status_code).phrase if response.status_code in _KNOWN_STATUS else "?"
-            return Failure(f"{self._origin} answered {response.status_code} ({name}); is it a bothy server?")
+            return Failure(f"{self._origin} answered {response.status_code} ({name}); is it a bothy relay?")
         words = texts.problem(told.code, told.detail)
         wait = response.headers.get("Retry-After", "")
         if wait.isascii() and wait.isdigit():

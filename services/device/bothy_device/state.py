@@ -136,5 +136,5 @@ def origin_of(url: str) -> str:
     """The canonical origin of an address that a person typed; ``https://`` may be left out. Raises :class:`Failure`."""
     try:
         return canonical_origin(url if "://" in url else f"https://{url}")
-    except ValueError as error:
-        raise Failure(f"{url!r} is no server address: {error}") from error
+    except ValueError:
+        raise Failure(f"{url!r} is no address of a relay; one looks like https://relay.example.com") from None

@@ -129,7 +129,7 @@ async def dial(
     except InvalidStatus as error:
         raise Failure(
             f"{login.server} refused the stream connection with {error.response.status_code}: a proxy on the way may not"
-            " pass WebSockets, or this is no bothy server"
+            " pass WebSockets, or this is no bothy relay"
         ) from error
     except (OSError, WebSocketException, ImportError) as error:
         raise Failure(explain(login.server, error)) from error

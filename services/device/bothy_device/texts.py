@@ -1,4 +1,4 @@
-"""Words for a person about every code that a server, a relay or a host answers with."""
+"""Words for a person about every code that a relay or a host answers with."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from bothy_wire.close_codes import CloseCode, retry_of, text_of
 
 PROBLEMS: dict[str, str] = {
     "already_issued": "that was already made by an earlier try; look at it with bothy sessions",
-    "device_exists": "the server knows these keys already; try again, new keys are made for every login",
+    "device_exists": "the relay knows these keys already; try again, new keys are made for every login",
     "host_not_active": "the host is not active: its owner must confirm (bothy hosts confirm) or enable it; bothy hosts shows its state",
     "host_unavailable": "the host is not connected; is bothy-host running there? bothy hosts shows its presence",
     "host_unknown": "there is no such host, or you have no right on it; bothy hosts lists yours",
-    "idempotency_mismatch": "the server saw this request with other content; run the command again",
-    "internal": "the server made a mistake; its log says more",
+    "idempotency_mismatch": "the relay saw this request with other content; run the command again",
+    "internal": "the relay made a mistake; its log says more",
     "invite_invalid": "the invite code is wrong, used or expired; ask for a new one",
-    "login_refused": "the server does not know this device any more; run bothy logout, then bothy login with a new invite",
+    "login_refused": "the relay does not know this device any more; run bothy logout, then bothy login with a new invite",
     "profile_unknown": "the host has no such profile; bothy hosts lists them",
     "rate_limited": "too many requests; wait a moment and try again",
     "replaced": "the session was attached from elsewhere in the meantime; run bothy attach again to take it back",
@@ -23,20 +23,20 @@ PROBLEMS: dict[str, str] = {
     "session_closed": "the session has ended; bothy open starts a new one",
     "session_limit": "too many sessions are open; end one with bothy close",
     "session_unknown": "there is no such session; bothy sessions lists yours",
-    "step_up_refused": "the server did not take the proof of this device's key, or it came too late; try again",
-    "step_up_required": "the server did not take the proof of this device's key; try again",
-    "token_invalid": "the server does not accept this login any more; try again, then bothy logout and bothy login",
-    "unavailable": "the server cannot reach its database; try again in a moment",
+    "step_up_refused": "the relay did not take the proof of this device's key, or it came too late; try again",
+    "step_up_required": "the relay did not take the proof of this device's key; try again",
+    "token_invalid": "the relay does not accept this login any more; try again, then bothy logout and bothy login",
+    "unavailable": "the relay cannot reach its database; try again in a moment",
     "user_unknown": "the profile does not allow this user; bothy hosts lists users",
 }
 """Problem code to what to do."""
 
 REFUSALS: dict[str, str] = {
-    "token_expired": "the host found the session token expired; check the clocks of this machine and the host, then try again",
+    "token_expired": "the session token came too late, or the host cannot check it now; try again, and look at the host's log",
     "token_replayed": "the host saw this session token before; try again",
-    "token_invalid": "the host does not trust the server's token; has the server changed its keys?",
+    "token_invalid": "the host does not trust the relay's token; has the relay changed its keys?",
     "device_not_authorized": "the host's operator has not listed this device; give them the line of bothy device show",
-    "profile_mismatch": "the host and the server disagree about the profile or user; try again",
+    "profile_mismatch": "the host and the relay disagree about the profile or user; try again",
     "session_unknown": "the host does not run this session; bothy sessions lists yours",
     "size_invalid": "the host refused the size of this terminal (1 to 1000 columns and rows)",
 }
@@ -77,8 +77,8 @@ def clean(text: str) -> str:
 
 
 def problem(code: str, detail: str) -> str:
-    """What a refusal by the server means; the server's own words where the code is a new one."""
-    return PROBLEMS.get(code) or clean(detail) or f"the server refused: {clean(code)}"
+    """What a refusal by the relay means; the relay's own words where the code is a new one."""
+    return PROBLEMS.get(code) or clean(detail) or f"the relay refused: {clean(code)}"
 
 
 def refusal(code: str) -> str:

@@ -55,8 +55,13 @@ async def test_a_second_login_would_lose_the_keys(relay, login, bothy):
     [
         (None, "wrong", "the invite code is wrong, used or expired"),
         (None, "", "an invite code is needed"),
-        ("http://127.0.0.1:1", "7qk3m-right", "cannot reach http://127.0.0.1:1: "),
-        ("ftp://x", "7qk3m-right", "is no server address"),
+        (
+            "http://127.0.0.1:1",
+            "7qk3m-right",
+            "cannot reach http://127.0.0.1:1: connection refused; is the address right, and is the relay running?",
+        ),
+        ("https://x:99999", "7qk3m-right", "'https://x:99999' is no address of a relay; one looks like https://"),
+        ("ftp://x", "7qk3m-right", "is no address of a relay"),
     ],
 )
 async def test_a_login_that_fails_writes_nothing(relay, bothy, home, url, code, words):
@@ -83,6 +88,17 @@ async def test_usage_is_one_line_and_status_2(bothy):
     status, _, err = await bothy()
     assert status == 2
     assert "Commands:" in err
+
+
+async def test_the_help_lists_every_command_uncut(bothy):
+    status, out, _ = await bothy("--help")
+    assert status == 0
+    listed = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  +[A-Z]", out.decode().split("Commands:")[1], re.MULTILINE)
+    assert listed == [
+        *("login", "logout", "hosts", "hosts trust", "hosts confirm"),
+        *("open", "attach", "sessions", "close", "device show"),
+    ]
+    assert "..." not in out.decode().split("Commands:")[1]
 
 
 async def test_an_unknown_setting_is_an_error(login, bothy, home):
@@ -153,7 +169,7 @@ async def test_a_changed_key_opens_nothing_and_the_command_it_names_accepts_it(l
 async def test_trusting_another_key_than_the_server_shows_is_noted(login, bothy, relay):
     status, _, err = await bothy("hosts", "trust", "lab-1", NEW)
     assert status == 0
-    assert err == f"bothy: note: the server shows another key for it now: {fingerprint(relay.host_public)}\n"
+    assert err == f"bothy: note: the relay shows another key for it now: {fingerprint(relay.host_public)}\n"
 
 
 async def test_an_owner_confirms_a_paired_host_and_trusts_its_key(login, bothy, home, relay):

@@ -88,7 +88,7 @@ async def test_a_refusal_has_its_code_and_says_when_to_try_again(rest, relay):
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [
-        (502, b"<html>bad gateway</html>", r"answered 502 \(Bad Gateway\); is it a bothy server"),
+        (502, b"<html>bad gateway</html>", r"answered 502 \(Bad Gateway\); is it a bothy relay"),
         (404, b"", r"answered 404 \(Not Found\)"),
         (200, b"<html>welcome</html>", "gave an answer that is none"),
         (200, b"[]", "gave an answer that is none"),

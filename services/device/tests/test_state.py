@@ -111,5 +111,5 @@ def test_a_folder_that_cannot_be_made_is_told_before_a_code_is_spent(tmp_path):
 
 @pytest.mark.parametrize("bad", ["", "ftp://relay.example.com", "https://", "https://alex@relay.example.com"])
 def test_what_is_no_address(bad):
-    with pytest.raises(Failure, match="no server address"):
+    with pytest.raises(Failure, match="no address of a relay"):
         origin_of(bad)

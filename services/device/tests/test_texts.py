@@ -43,7 +43,7 @@ def test_every_problem_says_what_to_do(code):
 
 def test_a_new_problem_is_told_in_the_servers_words():
     assert texts.problem("moon_full", "The moon\nis \x1b[31mfull.") == "The moon is [31mfull."
-    assert texts.problem("moon_full", "") == "the server refused: moon_full"
+    assert texts.problem("moon_full", "") == "the relay refused: moon_full"
 
 
 def test_every_reason_of_the_wire_has_words():
