@@ -7,7 +7,8 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import make_url
 
 from bothy_server.cluster.app.dispatcher import Dispatcher
 from bothy_server.cluster.app.inbox import InboxLimits
@@ -65,6 +66,7 @@ class SpoilableLink:
     """A TCP way to PostgreSQL on which a test cuts, stalls or silences. Faults are verbs."""
 
     def __init__(self, url):
+        self._database_url = make_url(url)
         self._target = conninfo_to_dict(url)
         self._server = None
         self._port = 0
@@ -117,8 +119,9 @@ class SpoilableLink:
 
     @property
     def url(self):
-        return make_conninfo(
-            **self._target | {"host": "127.0.0.1", "port": self._port, "sslmode": "disable", "gssencmode": "disable"}
+        plain = {"sslmode": "disable", "gssencmode": "disable"}
+        return self._database_url.set(host="127.0.0.1", port=self._port, query=plain).render_as_string(
+            hide_password=False
         )
 
     async def _accept(self, reader, writer):
