@@ -62,10 +62,12 @@ async def test_the_challenge_is_stored_as_its_hash_only(step_up, rows, device, a
     assert challenge.hex() not in everything
 
 
-async def test_there_is_no_challenge_for_a_host_that_is_not_there(step_up, rows, device):
+async def test_there_is_no_challenge_for_a_host_that_is_not_there_or_foreign(step_up, rows, device):
+    foreign = await rows.host()
     before = await rows.content()
-    attempt = step_up.challenge(device.caller, "open", NOBODY, "shell", "alex-shell")
-    assert await refusal(attempt) == (404, "host_unknown")
+    for host_id in (NOBODY, foreign.id):
+        attempt = step_up.challenge(device.caller, "open", host_id, "shell", "alex-shell")
+        assert await refusal(attempt) == (404, "host_unknown")
     assert await rows.content() == before
 
 

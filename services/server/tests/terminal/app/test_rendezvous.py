@@ -1,5 +1,6 @@
 """One session's shell: what the rule decides becomes rows, frames, signals and counts."""
 
+import asyncio
 import base64
 import json
 from dataclasses import replace
@@ -293,6 +294,24 @@ async def test_a_defect_in_a_read_closes_that_session_only(board, rows, device, 
     monkeypatch.undo()
     assert [each.closed for each in healthy] == [None, None]
     await board.accepted(board.device(session))
+
+
+async def test_what_was_under_way_when_a_defect_came_is_given_up(board, session, monkeypatch):
+    """Its answer belongs to a state that is gone."""
+    began = asyncio.Event()
+
+    async def read(session_id):
+        if not began.is_set():
+            began.set()
+            await asyncio.Event().wait()
+        raise ZeroDivisionError("a defect of ours")
+
+    monkeypatch.setattr(board.switchboard._means.reader, "read", read)
+    first = board.device(session)
+    await began.wait()
+    second = board.host(session)
+    assert (await board.closed(first))[0] == (await board.closed(second))[0] == 1011
+    await board.until(lambda: not board.switchboard.registered())
 
 
 # ---- rows -----------------------------------------------------------------------------------------------------------

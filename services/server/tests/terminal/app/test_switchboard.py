@@ -181,6 +181,16 @@ async def test_the_stop_waits_no_longer_than_it_may(board, session):
     assert board.switchboard.sides == 1
 
 
+async def test_a_node_that_stopped_ends_nothing_any_more(board, rows, session):
+    side = await board.accepted(board.device(session))
+    board.switchboard.expect(session)
+    board.switchboard.stop()
+    rows.clock.advance(1000)
+    side.vanish()
+    assert (side.closed, board.counted) == (None, [])
+    assert await rows.record(session.id) == session
+
+
 async def test_an_empty_node_waits_for_nobody(board):
     await board.switchboard.emptied(10)
 

@@ -21,7 +21,13 @@ async def couple(node):
     return await node.couple()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def known(node):
+    """A device and its pending host, for tests that leave nothing behind."""
+    return await node.couple()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def operator(node):
     name = f"Alex-{uuid4().hex[:8]}"
     await node.admin.login.add_person(name, is_operator=True)
@@ -87,8 +93,8 @@ async def test_an_operator_makes_a_host_and_its_code(operator, node):
     assert (used.status_code, used.json()["code"]) == (401, "pairing_code_invalid")
 
 
-async def test_nobody_else_makes_a_host(couple):
-    device, _ = couple
+async def test_nobody_else_makes_a_host(known):
+    device, _ = known
     answer = await device.rest("POST", "/hosts", {"name": "lab"})
     assert (answer.status, answer.code) == (403, "operator_required")
 
@@ -108,15 +114,15 @@ async def test_a_name_that_cannot_be_is_refused(operator, body, status, code):
     assert (answer.status, answer.code) == (status, code)
 
 
-async def test_another_fingerprint_is_a_conflict(couple):
-    device, host = couple
+async def test_another_fingerprint_is_a_conflict(known):
+    device, host = known
     answer = await device.rest("POST", f"/hosts/{host.host_id}/confirm", {"fingerprint": "SHA256:other"})
     assert (answer.status, answer.code) == (409, "fingerprint_mismatch")
 
 
 @pytest.mark.parametrize("host_id", [NOBODY, NOBODY.upper(), "x", NOBODY.replace("-", "")])
-async def test_a_host_that_is_not_there_is_unknown_on_every_path(couple, host_id):
-    device, _ = couple
+async def test_a_host_that_is_not_there_is_unknown_on_every_path(known, host_id):
+    device, _ = known
     for method, path, body in (
         ("GET", "", None),
         ("POST", "/pairing-codes", {}),

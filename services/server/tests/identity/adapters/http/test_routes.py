@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 NOBODY = "0199aaaa-0000-7000-8000-00000000000a"
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def device(node):
     return (await node.couple())[0]
 

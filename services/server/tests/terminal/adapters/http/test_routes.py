@@ -19,6 +19,16 @@ NOBODY = "0199aaaa-0000-7000-8000-00000000000a"
 @pytest_asyncio.fixture(loop_scope="module")
 async def couple(node):
     """A device and its connected host."""
+    return await connected(node)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def known(node):
+    """The same for tests that leave nothing behind."""
+    return await connected(node)
+
+
+async def connected(node):
     device, host = await node.couple()
     await host.connect()
     return device, host
@@ -117,8 +127,8 @@ async def test_a_list_leaves_out_what_is_closed_unless_it_is_asked_for(couple):
         ({"size": 80}, 400, "body_invalid"),
     ],
 )
-async def test_an_open_that_is_refused_says_why(couple, changed, status, code):
-    device, host = couple
+async def test_an_open_that_is_refused_says_why(known, changed, status, code):
+    device, host = known
     act = {"host_id": str(host.host_id), "profile": "shell", "session_user": "alex-shell", "step_up_id": NOBODY}
     answer = await device.rest("POST", "/terminal/sessions", act | changed)
     assert (answer.status, answer.code) == (status, code)
@@ -134,8 +144,8 @@ async def test_too_many_sessions_are_429(couple):
 
 
 @pytest.mark.parametrize("session_id", [NOBODY, NOBODY.upper(), "x"])
-async def test_a_session_that_is_not_there_is_unknown_on_every_path(couple, session_id):
-    device, _ = couple
+async def test_a_session_that_is_not_there_is_unknown_on_every_path(known, session_id):
+    device, _ = known
     for method, path, body in (("GET", "", None), ("POST", "/attach", {}), ("POST", "/close", {})):
         answer = await device.rest(method, f"/terminal/sessions/{session_id}{path}", body)
         assert (answer.status, answer.code) == (404, "session_unknown")
@@ -159,8 +169,8 @@ async def test_an_attach_while_the_host_is_away_is_409(node):
     assert (answer.status, answer.code) == (409, "host_unavailable")
 
 
-async def test_a_close_takes_no_fields(couple):
-    device, _ = couple
+async def test_a_close_takes_no_fields(known):
+    device, _ = known
     answer = await device.rest("POST", f"/terminal/sessions/{NOBODY}/close", {"reason": "idle"})
     assert (answer.status, answer.code) == (400, "body_invalid")
 
