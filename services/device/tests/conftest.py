@@ -470,7 +470,8 @@ def _take_terminal():
 
 
 def environ(home):
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "SSL_CERT_FILE")}
+    names = ("PATH", "LANG", "SSL_CERT_FILE", "COVERAGE_PROCESS_CONFIG")
+    kept = {name: value for name, value in os.environ.items() if name in names}
     return kept | {"BOTHY_HOME": str(home), "TERM": "xterm-256color", "NO_PROXY": "*"}
 
 
