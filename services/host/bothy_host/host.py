@@ -32,14 +32,25 @@ class Host:
     def take_limits(self, limits: HostLimits) -> None:
         """The server named its limits of a session."""
         self.bounds = self._own_bounds.lower(
-            Bounds(limits.idle_timeout_s, limits.idle_grace_s, limits.detach_grace_s, limits.max_duration_s)
+            Bounds(
+                idle_timeout=limits.idle_timeout_s,
+                idle_grace=limits.idle_grace_s,
+                detach_grace=limits.detach_grace_s,
+                max_duration=limits.max_duration_s,
+            )
         )
 
     @property
     def manner(self) -> Manner:
         """How its connections behave."""
         own = self.settings.host
-        return Manner(own.dial_timeout, own.close_timeout, own.ping_interval, own.ping_timeout, own.max_frame_bytes)
+        return Manner(
+            dial_timeout=own.dial_timeout,
+            close_timeout=own.close_timeout,
+            ping_interval=own.ping_interval,
+            ping_timeout=own.ping_timeout,
+            max_frame_bytes=own.max_frame_bytes,
+        )
 
     @property
     def authorized_devices(self) -> Path | None:
@@ -49,4 +60,9 @@ class Host:
     @property
     def _own_bounds(self) -> Bounds:
         own = self.settings.host
-        return Bounds(own.idle_timeout, own.idle_grace, own.detach_grace, own.max_duration)
+        return Bounds(
+            idle_timeout=own.idle_timeout,
+            idle_grace=own.idle_grace,
+            detach_grace=own.detach_grace,
+            max_duration=own.max_duration,
+        )

@@ -123,9 +123,10 @@ def step(
         case Dialling(tries=tries), Accepted():
             return Up(now, tries), ()
         case Dialling(tries=tries), Lost(code):
-            return _after(code, tries, now, client, backoff, chance)
+            return _after(code, tries, now, client=client, backoff=backoff, chance=chance)
         case Up(since=since, tries=tries), Lost(code):
-            return _after(code, 0 if now - since >= backoff.settle else tries, now, client, backoff, chance)
+            fresh = now - since >= backoff.settle
+            return _after(code, 0 if fresh else tries, now, client=client, backoff=backoff, chance=chance)
         case _:
             return state, ()
 
@@ -141,7 +142,7 @@ def deadline(state: State) -> float | None:
 
 
 def _after(
-    code: int, tries: int, now: float, client: Client, backoff: Backoff, chance: float
+    code: int, tries: int, now: float, *, client: Client, backoff: Backoff, chance: float
 ) -> tuple[State, tuple[Effect, ...]]:
     match retry_of(code, client):
         case "never" | "wait":

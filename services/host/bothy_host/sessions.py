@@ -61,7 +61,7 @@ class Sessions:
         """``host.session.close``: end it now; the server knows."""
         session = self._running.get(frame.session_id)
         if session is not None:
-            _log.info("session %s: closed by the server: %s", frame.session_id, frame.reason)
+            _log.info("session %s: closed by the relay: %s", frame.session_id, frame.reason)
             session.close()
         self._forget(frame.session_id)
 

@@ -6,9 +6,10 @@ Numbers are seconds or bytes. ``docs/operations/host.md`` is the reference and i
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -25,6 +26,23 @@ Length = Annotated[float, Meta(ge=0)]
 Bytes = Annotated[int, Meta(ge=4096)]
 Count = Annotated[int, Meta(ge=1, le=1024)]
 Name = Annotated[str, Meta(min_length=1, max_length=limits.NAME_BYTES)]
+
+
+T = TypeVar("T")
+
+_TYPES = {
+    "str": "text",
+    "int": "a number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+    "null": "nothing",
+    "|": "or",
+    "Object missing required field": "missing is",
+}
+_TYPE = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in _TYPES))
+"""What msgspec calls types, and what a person who writes TOML calls them."""
 
 
 class SettingsError(Exception):
@@ -126,12 +144,25 @@ def parse(text: str, origin: str) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{origin}: {error}") from error
     _refuse_unknown(data, Settings, "", origin)
-    try:
-        settings = msgspec.convert(data, Settings)
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"{origin}: {error}") from error
+    profiles = data.pop("profile", {})
+    settings = _converted(data, Settings, origin, "")
+    if not isinstance(profiles, dict):
+        raise SettingsError(f"{origin}: profile: tables [profile.NAME] are needed")
+    # One by one, because an error inside a dictionary does not tell the key.
+    made = {name: _converted(table, Profile, origin, f"profile.{name}") for name, table in profiles.items()}
+    settings = _converted(msgspec.structs.asdict(settings) | {"profile": made}, Settings, origin, "")
     _check(settings, origin)
     return settings
+
+
+def _converted(data: Any, kind: type[T], origin: str, prefix: str) -> T:
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        words, _, place = str(error).replace("`", "").partition(" - at ")
+        where = (prefix + place.replace("$", "")).replace(" .", " ").lstrip(".")
+        plain = _TYPE.sub(lambda match: _TYPES[match.group()], words)
+        raise SettingsError(f"{origin}: {where}: {plain[:1].lower()}{plain[1:]}") from error
 
 
 def _refuse_unknown(data: dict[str, Any], kind: type[Struct], prefix: str, origin: str) -> None:
@@ -158,7 +189,7 @@ def _check(settings: Settings, origin: str) -> None:
         try:
             canonical_origin(settings.server)
         except ValueError as error:
-            raise SettingsError(f"{origin}: server: {error}") from error
+            raise SettingsError(f"{origin}: server is no address of a relay like https://relay.example.com") from error
     if settings.host.repaint_bytes > settings.host.replay_bytes:
         raise SettingsError(f"{origin}: host.repaint_bytes is larger than host.replay_bytes")
     if settings.host.repaint_bytes + len(RESET) > limits.REPAINT_TOTAL_BYTES:

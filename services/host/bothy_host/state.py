@@ -62,7 +62,7 @@ def load(state_dir: Path) -> State:
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        raise StateError(f"{path}: this host is not paired; run 'bothy-host pair URL CODE'") from None
+        raise StateError(f"{path}: this host is not paired; run 'bothy-host pair URL'") from None
     except OSError as error:
         raise StateError(f"{path}: cannot be read: {error}") from error
     try:
@@ -75,7 +75,8 @@ def save(state_dir: Path, state: State) -> None:
     """Replace the state; when this returns it survives a power cut. Raises :class:`StateError`."""
     path, fresh = state_dir / "host.json", state_dir / "host.json.new"
     try:
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fresh.unlink(missing_ok=True)  # left by a power cut, or put there by somebody else
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(msgspec.json.encode(state))
             file.flush()
@@ -109,7 +110,10 @@ def locked(state_dir: Path) -> Iterator[None]:
     """Own the folder, made when missing, while the block runs. Raises :class:`StateError` when another process does."""
     try:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if state_dir.stat().st_mode & 0o077:
+        folder = state_dir.stat()
+        if folder.st_uid != os.geteuid():
+            raise StateError(f"{state_dir}: belongs to another account; run 'chown' on it or set another state_dir")
+        if folder.st_mode & 0o077:
             raise StateError(f"{state_dir}: others may enter it; run 'chmod 700 {state_dir}'")
         descriptor = os.open(state_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:

@@ -129,7 +129,7 @@ class TokenDesk:
         try:
             return self._open(token)
         except InvalidKeyIdError:
-            raise TokenRefused("token_invalid", "the server signs with a key that it does not publish") from None
+            raise TokenRefused("token_invalid", "the relay signs with a key that it does not publish") from None
 
     def _open(self, token: str) -> Claims:
         try:

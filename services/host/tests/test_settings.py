@@ -34,7 +34,7 @@ def test_a_group_may_stand_alone():
         ("zzz = 1", "zzz is not a setting; known are server"),
         ("[host]\nhold_output = -1", "hold_output"),
         ("[host]\nhold_output = 'long'", "hold_output"),
-        ("server = 'ftp://x'", "server: an address like"),
+        ("server = 'ftp://x'", "server is no address of a relay"),
         ("server = 1", "server"),
         ("= 1", "x: "),
         ("host = 3", "host"),
@@ -94,3 +94,27 @@ def _shown(field) -> str:
             return f"`{value}`"
         case value:
             return str(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[profile.shell]\nusers = 5\n", "test: profile.shell.users: expected text or a list, got a number"),
+        ("[profile.shell]\n", "test: profile.shell: missing is users"),
+        ('[profile.shell]\nusers = ["a", 5]\n', "test: profile.shell.users[1]: expected text, got a number"),
+        ("profile = 5\n", "test: profile: tables [profile.NAME] are needed"),
+        ("[profile]\nshell = 5\n", "test: profile.shell: expected a table, got a number"),
+        ("[host]\nmax_sessions = 0\n", "test: host.max_sessions: expected a number >= 1"),
+        ("allow_root = 1\n", "test: allow_root: expected true or false, got a number"),
+        ("host = 1\n", "test: host: expected a table, got a number"),
+        (f"[profile.{'n' * 65}]\nusers = []\n", "test: key in profile: expected text of length <= 64"),
+        ('server = "ftp://x"\n', "test: server is no address of a relay like https://relay.example.com"),
+        ("[host]\nreplay_bytes = 2000000\nrepaint_bytes = 1048576\n", "the most that a device takes"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_key_in_plain_words(text, message):
+    with pytest.raises(SettingsError) as refused:
+        parse(text, "test")
+    assert message in str(refused.value)
+    assert "$" not in str(refused.value)
+    assert "`" not in str(refused.value)
