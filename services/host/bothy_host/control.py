@@ -43,10 +43,13 @@ from bothy_wire.frames import (
     encode,
 )
 from bothy_wire.ids import uuid7
-from bothy_wire.limits import CONTROL_PATH, CONTROL_SUBPROTOCOL, PROTOCOL_VERSION
+from bothy_wire.limits import CONTROL_PATH, CONTROL_SUBPROTOCOL, PROTOCOL_VERSION, data_path
 from bothy_wire.signing import Purpose, sign
 
 _log = logging.getLogger(__name__)
+
+_SHORTEST_INTERVAL_S = 0.01
+"""A relay that asks for more heartbeats than this would keep the host from everything else."""
 _hello = Decoder(HostHello)
 _frames = Decoder(ServerControl)
 
@@ -137,7 +140,7 @@ class Control:
                     PROTOCOL_VERSION,
                 )
                 return CloseCode.VERSION_UNSUPPORTED
-            if hello.heartbeat_interval_s <= 0:
+            if hello.heartbeat_interval_s < _SHORTEST_INTERVAL_S:
                 raise FrameError("a heartbeat needs an interval")
             await socket.send(encode(self._identify(hello)))
         except ConnectionClosed as error:
@@ -211,6 +214,8 @@ class Control:
             case HostKeys():
                 self._host.tokens.take_keys(frame.jwks)
             case HostSessionOpen():
+                if frame.data_path != data_path(frame.session_id):
+                    raise FrameError("a session has one path")  # any other could lead to another machine
                 self._sessions.open(frame)
             case HostSessionClose():
                 self._sessions.close(frame)
@@ -231,9 +236,10 @@ class Control:
             os=platform.system().lower(),
             arch=platform.machine(),
         )
-        connection.outbox.put(report)
+        # What ended meanwhile comes first: a session that the report does not list would be lost.
         connection.eligible = True
         self._repeat(connection)
+        connection.outbox.put(report)
         _log.info("connected to %s", self._host.pairing.state.audience)
 
     def _repeat(self, connection: _Connection) -> None:

@@ -1,7 +1,7 @@
 """One program on its own pseudo-terminal, driven by callbacks of the event loop.
 
 Input and output move independently: a program that takes no input never stops its output from being read. The end is the
-program's exit plus what it had printed until then; EIO is how Linux says that nobody has the terminal open any more. Jobs
+program's exit plus what it had printed until then; while it runs we hold the terminal open ourselves, since Linux says EIO as soon as nobody has it open, even for a moment. Jobs
 that a program leaves behind by exiting are its own business (``docs/adr/0005-background-jobs.md``).
 """
 
@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import select
 import signal
 import struct
 import subprocess
@@ -102,16 +101,15 @@ class Pty:
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._report, report = os.pipe()
         try:
-            self._master, slave = os.openpty()
+            # Our own hold on the terminal: a program that closes its last descriptor and opens /dev/tty again goes on.
+            self._master, self._slave = os.openpty()
             try:
                 os.set_blocking(self._master, False)
                 self.resize(columns, rows)
-                self._process = _start(program, slave, report)
+                self._process = _start(program, self._slave, report)
             except BaseException:
-                os.close(self._master)
+                self._hang_up()
                 raise
-            finally:
-                os.close(slave)
         except OSError as error:
             os.close(self._report)
             raise SpawnError(f"{program.path}: {error.strerror}") from error
@@ -155,9 +153,15 @@ class Pty:
         self._reading = wanted
 
     async def end(self, grace: float) -> None:
-        """End everything in the program's process session: HUP, after ``grace`` seconds KILL, then reap."""
+        """End everything in the program's process session: HUP, after ``grace`` seconds KILL, then reap.
+
+        What we may not signal (it became another user's) gets the hang-up of the terminal, and ``grace`` seconds more.
+        """
         await processes.end_session(self.pid, grace)
-        await asyncio.shield(self._ended)
+        if not self._ended.done():
+            self._hang_up()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._ended), grace)
 
     def _on_report(self) -> None:
         reason = os.read(self._report, 4096).decode(errors="replace")
@@ -196,9 +200,9 @@ class Pty:
         while self._input:
             try:
                 count = os.write(self._master, self._input[0])
-            except OSError as error:
-                if isinstance(error, BlockingIOError) and not self._deserted():
-                    break
+            except BlockingIOError:
+                break
+            except OSError:  # there is no terminal any more, and nobody to type to
                 count = len(self._input[0])
             taken += count
             if count < len(self._input[0]):
@@ -212,12 +216,6 @@ class Pty:
             self._stop_writing()
         if taken:
             self._listener.taken(taken)
-
-    def _deserted(self) -> bool:
-        """Nobody has the terminal open: a write never succeeds and yet the loop would call for one without end."""
-        poll = select.poll()
-        poll.register(self._master, select.POLLOUT)
-        return any(event & select.POLLHUP for _, event in poll.poll(0))
 
     def _stop_writing(self) -> None:
         if self._writing:
@@ -234,12 +232,19 @@ class Pty:
         left = _KERNEL_BYTES
         while left > 0 and (count := self._read(min(left, READ_BYTES))):
             left -= count
+        self._hang_up()
+        self._listener.exited(code if code >= 0 else 128 - code)
+
+    def _hang_up(self) -> None:
+        """Let go of the terminal; whoever still has it is told by the kernel."""
+        if self._master < 0:
+            return
         self._printing = False
         self.read_on()
         self.forget_input()
         os.close(self._master)
-        self._master = -1
-        self._listener.exited(code if code >= 0 else 128 - code)
+        os.close(self._slave)
+        self._master = self._slave = -1
 
 
 def _start(program: Program, slave: int, report: int) -> subprocess.Popen[bytes]:

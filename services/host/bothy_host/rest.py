@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ssl
 from typing import Any
@@ -16,7 +17,12 @@ from msgspec import Struct
 from bothy_host.state import State
 from bothy_host.tokens import KeysUnavailable
 from bothy_wire.codes import code_hash
+from bothy_wire.printable import printable
 from bothy_wire.signing import Purpose, sign
+from bothy_wire.unreachable import explain
+
+JWKS_BYTES = 64 * 1024
+"""Longest answer that is read."""
 
 
 class PairError(Exception):
@@ -60,13 +66,13 @@ def pair(audience: str, code: str, *, tls: ssl.SSLContext, timeout: float) -> tu
         with httpx2.Client(verify=tls, timeout=timeout) as client:
             answer = client.post(f"{audience}/api/v1/hosts/pair", json=body)
     except httpx2.HTTPError as error:
-        raise PairError(_unreachable(audience, error)) from error
+        raise PairError(explain(audience, error)) from error
     if answer.status_code != httpx2.codes.CREATED:
         raise PairError(_refusal(audience, answer))
     try:
         paired = msgspec.json.decode(answer.content, type=Paired)
     except msgspec.MsgspecError as error:
-        raise PairError(f"{audience} answers, but not as a bothy server: {error}") from error
+        raise PairError(f"{audience} answers, but not as a bothy relay: {error}") from error
     state = State(
         audience=audience,
         host_id=paired.host_id,
@@ -81,33 +87,32 @@ def pair(audience: str, code: str, *, tls: ssl.SSLContext, timeout: float) -> tu
 
 async def fetch_jwks(audience: str, *, tls: ssl.SSLContext, patience: float) -> dict[str, Any]:
     """The server's public signing keys, within ``patience`` seconds. Raises :class:`KeysUnavailable`."""
+    raw = b""
     try:
-        async with httpx2.AsyncClient(verify=tls, timeout=patience) as client:
-            answer = await client.get(f"{audience}/.well-known/jwks.json")
-        answer.raise_for_status()
-        return msgspec.json.decode(answer.content, type=dict[str, Any])
-    except (httpx2.HTTPError, msgspec.MsgspecError) as error:
-        raise KeysUnavailable(str(error)) from error
-
-
-def _unreachable(audience: str, error: httpx2.HTTPError) -> str:
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLError):
-            return f"{audience}: TLS: {getattr(cause, 'verify_message', None) or cause.reason or cause}"
-        cause = cause.__cause__ or cause.__context__
-    return f"{audience} cannot be reached: {str(error) or type(error).__name__}"
+        async with (
+            asyncio.timeout(patience),
+            httpx2.AsyncClient(verify=tls, timeout=patience) as client,
+            client.stream("GET", f"{audience}/.well-known/jwks.json") as answer,
+        ):
+            answer.raise_for_status()
+            async for piece in answer.aiter_bytes():
+                raw += piece
+                if len(raw) > JWKS_BYTES:
+                    raise KeysUnavailable("the answer is longer than any set of keys")
+        return msgspec.json.decode(raw, type=dict[str, Any])
+    except (httpx2.HTTPError, msgspec.MsgspecError, TimeoutError) as error:
+        raise KeysUnavailable(str(error) or "no answer in time") from error
 
 
 def _refusal(audience: str, answer: httpx2.Response) -> str:
     try:
         problem = msgspec.json.decode(answer.content, type=_Problem)
     except msgspec.MsgspecError:
-        return f"{audience} is no bothy server, or the address is wrong (HTTP {answer.status_code})"
+        return f"{audience} is no bothy relay, or the address is wrong (HTTP {answer.status_code})"
     match problem.code:
         case "pairing_code_invalid":
             return "the pairing code is wrong, used or expired; ask the host's owner for a new one"
         case "unavailable":
             return f"{audience} cannot reach its database now; try again in a moment"
         case _:
-            return f"{audience} refused the pairing: {problem.detail or problem.code} ({problem.code})"
+            return f"{audience} refused the pairing: {printable(problem.detail or problem.code)} ({printable(problem.code)})"
