@@ -28,17 +28,20 @@ _ADVICE = {
     CloseCode.HOST_REPAIRED: "run 'bothy-host pair' with the newest pairing code",
     CloseCode.HOST_DISABLED: "ask the host's owner to enable it, then start bothy-host again",
     CloseCode.DUPLICATE_CONNECTION: "stop the copy, then pair this host again",
-    CloseCode.VERSION_UNSUPPORTED: "update bothy-host or the server",
-    CloseCode.PROTOCOL_VIOLATION: "update bothy-host or the server",
+    CloseCode.VERSION_UNSUPPORTED: "update bothy-host or the relay",
+    CloseCode.PROTOCOL_VIOLATION: "update bothy-host or the relay",
 }
 
 
-def check(settings: Settings) -> None:
-    """What the settings promise and this machine must hold. Raises the error of the part that does not."""
+def check(settings: Settings, path: Path) -> None:
+    """What the settings of the file ``path`` promise and this machine must hold. Raises the error of what does not."""
     if settings.require_local_confirm:
-        raise SettingsError("require_local_confirm: this version cannot ask at the host yet; set it to false")
+        raise SettingsError(f"{path}: require_local_confirm: this version cannot ask at the host yet; set it to false")
     if not settings.profile:
-        raise SettingsError("no [profile.NAME] is configured, so there is nothing to run")
+        raise SettingsError(
+            f"{path}: no profile is configured, so there is nothing to run; add a table like [profile.shell] with"
+            ' users = ["alex"]'
+        )
     if settings.authorized_devices is not None:
         authorized_devices.read(Path(settings.authorized_devices))
 

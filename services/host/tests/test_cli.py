@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -19,11 +21,26 @@ from bothy_wire import frames
 PROGRAM = [sys.executable, "-c", "from bothy_host.cli import main; main()"]
 
 
+class Result:
+    def __init__(self, exit_code: int, output: str) -> None:
+        self.exit_code = exit_code
+        self.output = output
+
+
+def plainly(*arguments: str, given: str = "") -> Result:
+    """The whole entry point, with what it prints and its exit status."""
+    runner = CliRunner()
+    with runner.isolation(input=given) as (_, _, output), mock.patch.object(sys, "argv", ["bothy-host", *arguments]):
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return Result(ended.value.code, output.getvalue().decode())
+
+
 def called(tmp_path, *arguments, given=""):
     config = tmp_path / "host.toml"
     if not config.exists():
         config.write_text(f'state_dir = "{tmp_path}/state"\n[profile.shell]\nusers = ["alex"]\n')
-    return CliRunner().invoke(cli._commands, ["--config", str(config), *arguments], input=given)
+    return plainly("--config", str(config), *arguments, given=given)
 
 
 @pytest.fixture
@@ -47,7 +64,7 @@ def paired(monkeypatch):
 
 
 def test_version_names_the_protocol():
-    result = CliRunner().invoke(cli._commands, ["--version"])
+    result = plainly("--version")
     assert re.fullmatch(r"bothy-host \S+, protocol 1 to 1\n", result.output)
 
 
@@ -69,7 +86,12 @@ def test_a_code_may_be_an_argument(tmp_path, paired):
 @pytest.mark.parametrize(
     ("url", "given", "message"),
     [
-        ("relay.example.com", "code", "an address like"),
+        (
+            "relay.example.com",
+            "code",
+            "bothy-host: relay.example.com is no address of a relay; one looks like https://",
+        ),
+        ("https://relay.example.com:99999", "code", "is no address of a relay; one looks like https://"),
         ("https://relay.example.com/app", "code", "only the address"),
         ("https://relay.example.com", "\n", "a pairing code is needed"),
     ],
@@ -89,14 +111,14 @@ def test_a_failed_pairing_leaves_the_old_one(tmp_path, paired, monkeypatch):
 
     monkeypatch.setattr(rest, "pair", refuse)
     result = called(tmp_path, "pair", "https://other.example.com", "code")
-    assert (result.exit_code, result.output) == (1, "Error: the pairing code is wrong\n")
+    assert (result.exit_code, result.output) == (1, "bothy-host: the pairing code is wrong\n")
     assert state.load(tmp_path / "state").audience == "https://relay.example.com"
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ("", "no [profile.NAME]"),
+        ("", "host.toml: no profile is configured, so there is nothing to run; add a table like [profile.shell]"),
         ("require_local_confirm = true\n", "require_local_confirm"),
         ('[profile.shell]\nusers = ["alex"]\n', "not paired"),
         ('authorized_devices = "/no/such"\n[profile.shell]\nusers = ["alex"]\n', "/no/such cannot be read"),
@@ -108,6 +130,59 @@ def test_run_refuses_what_cannot_work(tmp_path, settings, message):
     result = called(tmp_path, "run")
     assert result.exit_code == 1
     assert message in result.output
+    assert result.output.startswith("bothy-host: ")
+    assert result.output.count("\n") == 1
+
+
+def test_not_paired_advises_no_code_on_the_command_line(tmp_path):
+    assert called(tmp_path, "run").output.endswith("this host is not paired; run 'bothy-host pair URL'\n")
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+@pytest.mark.parametrize("command", [[], ["pair"], ["run"]])
+def test_help_needs_no_settings(tmp_path, command, option):
+    (tmp_path / "host.toml").write_text("servr = 1\n")
+    result = called(tmp_path, *command, option)
+    assert result.exit_code == 0
+    assert result.output.startswith("Usage: bothy-host")
+    assert "..." not in result.output.replace("[ARGS]...", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["pair"], "Missing argument 'URL'. (bothy-host pair --help explains)"),
+        (["piar"], "No such command 'piar'."),
+        (["run", "--fast"], "No such option '--fast'."),
+    ],
+)
+def test_usage_is_one_line_and_status_2(tmp_path, arguments, message):
+    result = called(tmp_path, *arguments)
+    assert result.exit_code == 2
+    assert result.output.startswith(f"bothy-host: {message}")
+    assert result.output.count("\n") == 1
+
+
+def test_without_a_command_it_is_the_help():
+    result = plainly()
+    assert result.exit_code == 2
+    assert "Commands:" in result.output
+
+
+def test_giving_up_at_the_prompt_is_one_line(tmp_path, monkeypatch):
+    def interrupted() -> str:
+        raise click.Abort
+
+    monkeypatch.setattr(cli, "_ask_code", interrupted)
+    result = called(tmp_path, "pair", "https://relay.example.com")
+    assert (result.exit_code, result.output) == (130, "bothy-host: interrupted\n")
+
+
+def test_the_settings_may_name_the_only_relay(tmp_path, paired):
+    (tmp_path / "host.toml").write_text('server = "https://relay.example.com"\n')
+    result = called(tmp_path, "pair", "https://other.example.com", "code")
+    assert "https://other.example.com: the settings name another relay" in result.output
+    assert not paired
 
 
 async def _run(tmp_path: Path, text: str) -> asyncio.subprocess.Process:

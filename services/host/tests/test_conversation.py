@@ -1,0 +1,213 @@
+"""The devices' side of a session, played with a real device end and without any socket."""
+
+from __future__ import annotations
+
+import time
+import uuid
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from bothy_host.conversation import Conversation
+from bothy_host.gate import Order
+from bothy_wire.channel import DeviceEnd, Limits
+from bothy_wire.channel.device_events import Exited, InputAcknowledged, Notice, Opened, Output, Pong, Refusal, Repaint
+
+
+class Heard:
+    """The session."""
+
+    def __init__(self) -> None:
+        self.words: list[object] = []
+        self.typed_bytes = b""
+        self.settled = 0
+
+    def opened(self, columns: int, rows: int, term: str, *, fresh: bool) -> None:
+        self.words.append(("opened", columns, rows, term, fresh))
+
+    def typed(self, data: bytes) -> None:
+        self.typed_bytes += data
+
+    def resized(self, columns: int, rows: int) -> None:
+        self.words.append(("resized", columns, rows))
+
+    def acknowledged(self) -> None:
+        pass
+
+    def refused(self) -> None:
+        self.words.append("refused")
+
+    def devices_read(self, admitted: object) -> None:
+        self.words.append("devices read")
+
+    def settle(self) -> None:
+        self.settled += 1
+
+
+class Play:
+    """A conversation and a device that hear each other when the test says so."""
+
+    def __init__(self, machine) -> None:
+        self.machine = machine
+        machine.host.tokens.take_keys(machine.server.jwks())
+        self.order = Order(uuid.uuid4(), "/path", "shell", "alex")
+        self.heard = Heard()
+        self.talk = Conversation(machine.host, self.order, self.heard)
+        self.key = X25519PrivateKey.generate()
+        self.device = self.another()
+
+    def another(self) -> DeviceEnd:
+        return DeviceEnd(
+            channel_key=self.key,
+            host_channel_key=self.machine.channel_public,
+            session_id=self.order.session_id,
+            host_id=self.machine.server.host_id,
+            profile="shell",
+            session_user="alex",
+            term="xterm",
+            limits=Limits(),
+        )
+
+    def token(self, **changed: object) -> str:
+        public = self.key.public_key().public_bytes_raw()
+        return self.machine.server.token(self.order.session_id, public, session_user="alex", **changed)
+
+    def ask(self, **changed: object) -> None:
+        """Pair and bring message 1."""
+        self.talk.paired()
+        self.device.pair(self.token(**changed), 80, 24, time.monotonic())
+        for message in self.device.take_outgoing():
+            self.talk.message(message)
+
+    async def judged(self) -> None:
+        while self.talk._judging:
+            await next(iter(self.talk._judging))
+
+    def pass_on(self) -> list[object]:
+        """Everything that both have to say; what the device heard."""
+        heard: list[object] = []
+        moved = True
+        while moved:
+            to_device = self.talk.take_outgoing()
+            events = [event for each in to_device for event in self.device.receive(each, time.monotonic())]
+            heard += [event for event in events if not isinstance(event, InputAcknowledged)]
+            to_host = self.device.take_outgoing()
+            for message in to_host:
+                self.talk.message(message)
+            moved = bool(to_device or to_host)
+        return heard
+
+    async def open(self) -> list[object]:
+        self.ask()
+        await self.judged()
+        return self.pass_on()
+
+
+@pytest.fixture
+async def play(prepared):
+    made = Play(prepared)
+    yield made
+    await made.talk.stop()
+
+
+async def test_a_device_comes_in_and_types(play):
+    opened, repaint = await play.open()
+    assert (opened, repaint) == (Opened("new", 0, 0), Repaint(b"", True))
+    assert play.heard.words == [("opened", 80, 24, "xterm", True)]
+    assert play.talk.device_key == play.key.public_key().public_bytes_raw()
+    play.device.write(b"ls\n")
+    play.device.resize(100, 30)
+    play.pass_on()
+    assert play.heard.typed_bytes == b"ls\n"
+    assert play.heard.words[1:] == [("resized", 100, 30)]
+
+
+async def test_a_device_that_asks_without_reading_costs_one_answer_of_each_kind(play):
+    await play.open()
+    for _ in range(2_000):
+        play.device.ping(time.monotonic())
+        play.device.resize(0, 0)
+        play.device.write(b"x")
+        for message in play.device.take_outgoing():
+            play.talk.message(message)
+        play.talk.written(1)
+        play.device._state.pinged_at = None  # a device that does not wait for the answer
+    assert len(play.talk.take_outgoing()) == 3
+
+
+async def test_output_and_exit_follow_each_other(play):
+    await play.open()
+    play.talk.printed(b"bye")
+    play.talk.exited(3)
+    assert play.pass_on() == [Output(b"bye"), Exited(3)]
+    assert not play.talk.exit_acknowledged
+    play.device.processed(4)
+    play.pass_on()
+    assert play.talk.exit_acknowledged
+
+
+async def test_who_comes_again_without_the_exit_gets_it_again(play):
+    await play.open()
+    play.talk.exited(3)
+    play.pass_on()
+    play.talk.unpaired()
+    play.device.unpaired()
+    assert Exited(3) in await play.open()
+
+
+async def test_a_wrong_token_is_refused_and_told(play):
+    play.ask(exp=1)
+    await play.judged()
+    assert play.pass_on() == [Refusal("token_expired")]
+    assert play.heard.words == ["refused"]
+
+
+async def test_who_leaves_while_it_is_judged_hears_nothing(play):
+    for changed in ({}, {"exp": 1}):
+        play.ask(**changed)
+        play.talk.unpaired()
+        await play.judged()
+        assert play.talk.take_outgoing() == []
+        assert not play.talk.open
+
+
+async def test_a_session_that_ended_lets_nobody_in(play):
+    play.talk.close()
+    play.ask()
+    await play.judged()
+    assert play.pass_on() == [Refusal("session_unknown")]
+
+
+async def test_a_failed_channel_hears_nothing_more_until_the_next_pairing(play):
+    await play.open()
+    play.talk.message(b"no record")
+    assert not play.talk.open
+    play.talk.message(b"no record either")
+    now = play.talk.deadline()
+    assert now is not None
+    assert play.talk.overdue(now)
+    play.talk.unpaired()
+    assert not play.talk.overdue(now + 1000)
+    play.device.unpaired()
+    assert (await play.open())[0].resume == "repaint"
+
+
+async def test_a_handshake_that_does_not_come_is_overdue(play):
+    play.talk.paired()
+    due = play.talk.deadline()
+    assert not play.talk.overdue(due - 1)
+    assert play.talk.overdue(due)
+
+
+async def test_a_notice_reaches_who_is_there_and_nobody_else(play):
+    play.talk.notice("nobody hears")
+    await play.open()
+    play.talk.notice("hello")
+    assert play.pass_on() == [Notice("hello")]
+
+
+async def test_a_ping_is_answered(play):
+    await play.open()
+    play.device.ping(time.monotonic())
+    (pong,) = play.pass_on()
+    assert isinstance(pong, Pong)
