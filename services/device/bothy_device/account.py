@@ -13,9 +13,9 @@ from bothy_device.failure import Failure
 from bothy_device.rest import Rest
 from bothy_device.settings import load
 from bothy_device.state import Login, Logins, home, origin_of
-from bothy_device.texts import clean
 from bothy_wire.codes import normal_code
 from bothy_wire.limits import NAME_BYTES
+from bothy_wire.printable import printable
 from bothy_wire.signing import fingerprint
 
 
@@ -25,12 +25,12 @@ def log_in(url: str, code: str, name: str | None) -> None:
     logins = Logins(home())
     known = logins.find(origin)
     if known is not None:
-        raise Failure(f"already logged in at {origin} as {clean(known.person_name)}; bothy logout comes first")
+        raise Failure(f"already logged in at {origin} as {printable(known.person_name)}; bothy logout comes first")
     code = normal_code(code)
     if not code:
         raise Failure("an invite code is needed; ask the operator for one")
     logins.check_writable()
-    device_name = clean(name or socket.gethostname()) or "device"
+    device_name = printable(name or socket.gethostname()) or "device"
     if len(device_name.encode()) > NAME_BYTES:
         raise Failure(f"the device's name is longer than {NAME_BYTES} bytes; give a shorter --name")
     signer, channel = Ed25519PrivateKey.generate(), X25519PrivateKey.generate()
@@ -49,7 +49,7 @@ def log_in(url: str, code: str, name: str | None) -> None:
 
     login = asyncio.run(redeem())
     logins.store(login)
-    click.echo(f"logged in at {origin} as {clean(login.person_name)}; this device is called {device_name}")
+    click.echo(f"logged in at {origin} as {printable(login.person_name)}; this device is called {device_name}")
 
 
 def log_out(server: str | None) -> None:
@@ -66,7 +66,7 @@ def describe(login: Login) -> str:
     return "\n".join(
         (
             f"relay        {login.server}",
-            f"person       {clean(login.person_name)}",
+            f"person       {printable(login.person_name)}",
             f"device       {login.device_name} ({login.device_id})",
             f"signing key  {fingerprint(login.signer.public_key().public_bytes_raw())}",
             f"channel key  {channel}",

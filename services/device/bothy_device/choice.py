@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bothy_device.failure import Failure
 from bothy_device.rest import Host, SessionRow
-from bothy_device.texts import clean
+from bothy_wire.printable import printable
 
 
 def find_host(hosts: Sequence[Host], wanted: str) -> Host:
@@ -16,10 +16,10 @@ def find_host(hosts: Sequence[Host], wanted: str) -> Host:
         case [host]:
             return host
         case []:
-            raise Failure(f"there is no host {clean(wanted)!r}; {_named(hosts)}")
+            raise Failure(f"there is no host {printable(wanted)!r}; {_named(hosts)}")
         case _:
             ids = ", ".join(str(each.host_id) for each in found)
-            raise Failure(f"{len(found)} hosts are called {clean(wanted)!r}, give the id of one: {ids}")
+            raise Failure(f"{len(found)} hosts are called {printable(wanted)!r}, give the id of one: {ids}")
 
 
 def find_session(sessions: Sequence[SessionRow], prefix: str) -> SessionRow:
@@ -29,12 +29,12 @@ def find_session(sessions: Sequence[SessionRow], prefix: str) -> SessionRow:
         case [session]:
             return session
         case [] if found:
-            raise Failure(f"session {found[-1].session_id} has ended: {clean(found[-1].close_reason or 'closed')}")
+            raise Failure(f"session {found[-1].session_id} has ended: {printable(found[-1].close_reason or 'closed')}")
         case []:
-            raise Failure(f"no session of yours begins with {clean(prefix)!r}; bothy sessions lists them")
+            raise Failure(f"no session of yours begins with {printable(prefix)!r}; bothy sessions lists them")
         case several:
             ids = ", ".join(str(each.session_id) for each in several)
-            raise Failure(f"{len(several)} sessions begin with {clean(prefix)!r}, give more of one: {ids}")
+            raise Failure(f"{len(several)} sessions begin with {printable(prefix)!r}, give more of one: {ids}")
 
 
 def choose_login(host: Host, profile: str | None, user: str | None) -> tuple[str, str]:
@@ -42,13 +42,15 @@ def choose_login(host: Host, profile: str | None, user: str | None) -> tuple[str
 
     A ``@group`` of a profile stands for users that only the host knows; then the users of the person's right are offered.
     """
-    name = clean(host.name)
+    name = printable(host.name)
     if not host.profiles:
         raise Failure(
             f"{name} has not reported any profile; is bothy-host running there? bothy hosts shows its presence"
         )
     if profile is not None and profile not in host.profiles:
-        raise Failure(f"{name} has no profile {clean(profile)!r}; it has: {', '.join(map(clean, host.profiles))}")
+        raise Failure(
+            f"{name} has no profile {printable(profile)!r}; it has: {', '.join(map(printable, host.profiles))}"
+        )
     offered = [
         (each, candidate)
         for each, allowed in host.profiles.items()
@@ -59,10 +61,14 @@ def choose_login(host: Host, profile: str | None, user: str | None) -> tuple[str
         case [only]:
             return only
         case []:
-            asked = f" as {clean(user)!r}" if user else ""
-            raise Failure(f"you have no right to open {clean(profile or 'a profile')} on {name}{asked}; {_offer(host)}")
+            asked = f" as {printable(user)!r}" if user else ""
+            raise Failure(
+                f"you have no right to open {printable(profile or 'a profile')} on {name}{asked}; {_offer(host)}"
+            )
         case _:
-            choices = ", ".join(f"--profile {clean(each)} --user {clean(candidate)}" for each, candidate in offered)
+            choices = ", ".join(
+                f"--profile {printable(each)} --user {printable(candidate)}" for each, candidate in offered
+            )
             raise Failure(f"{name} offers several, choose one: {choices}")
 
 
@@ -78,10 +84,12 @@ def _users(allowed: Sequence[str], granted: Sequence[str], wanted: str | None) -
 
 
 def _named(hosts: Sequence[Host]) -> str:
-    return f"you may see: {', '.join(clean(each.name) for each in hosts)}" if hosts else "you have a right on none yet"
+    return (
+        f"you may see: {', '.join(printable(each.name) for each in hosts)}" if hosts else "you have a right on none yet"
+    )
 
 
 def _offer(host: Host) -> str:
     return "it offers " + "; ".join(
-        f"{clean(each)}: {', '.join(map(clean, users))}" for each, users in host.profiles.items()
+        f"{printable(each)}: {', '.join(map(printable, users))}" for each, users in host.profiles.items()
     )

@@ -106,10 +106,13 @@ def trust(host: str, fingerprint: str, server: str | None) -> None:
 
     FINGERPRINT is what its owner told you.
     """
-    found = _with_key(host, fingerprint, server, confirmed=False)
-    click.echo(f"{found.name} is trusted with the key {fingerprint}")
+    from bothy_wire.printable import printable
+
+    found, _ = _with_key(host, fingerprint, server, confirmed=False)
+    click.echo(f"{printable(found.name)} is trusted with the key {fingerprint}")
     if found.fingerprint not in (None, fingerprint):
-        click.echo(f"bothy: note: the relay shows another key for it now: {found.fingerprint}", err=True)
+        shown = printable(str(found.fingerprint))
+        click.echo(f"bothy: note: the relay shows another key for it now: {shown}", err=True)
 
 
 @hosts.command()
@@ -121,25 +124,30 @@ def confirm(host: str, fingerprint: str, server: str | None) -> None:
 
     FINGERPRINT is the one that `bothy-host pair` showed on the machine.
     """
-    found = _with_key(host, fingerprint, server, confirmed=True)
-    click.echo(f"{found.name} is {found.state}, and trusted with the key {fingerprint}")
+    from bothy_wire.printable import printable
+
+    found, state = _with_key(host, fingerprint, server, confirmed=True)
+    click.echo(f"{printable(found.name)} is {printable(state)}, and trusted with the key {fingerprint}")
 
 
-def _with_key(host: str, fingerprint: str, server: str | None, *, confirmed: bool) -> Host:
-    """Pin the key that a person named, after the relay agreed to it where the host is to be confirmed."""
+def _with_key(host: str, fingerprint: str, server: str | None, *, confirmed: bool) -> tuple[Host, str]:
+    """Pin the key that a person named for the host that they named; the host, and its state after that.
+
+    Where the host is to be confirmed, the relay has agreed to the key before.
+    """
     from bothy_device.choice import find_host
     from bothy_device.known_hosts import KnownHosts, Pin, checked_fingerprint
     from bothy_device.state import home
 
     accepted = checked_fingerprint(fingerprint)
 
-    async def find(rest: Rest) -> Host:
+    async def find(rest: Rest) -> tuple[Host, str]:
         found = find_host(await rest.hosts(), host)
-        return await rest.confirm(found.host_id, accepted) if confirmed else found
+        return found, (await rest.confirm(found.host_id, accepted)).state if confirmed else found.state
 
-    found: Host = _ask(server, find)
+    found, state = _ask(server, find)
     KnownHosts(home() / "known_hosts").trust(Pin(_login(server).server, found.host_id, accepted, found.name))
-    return found
+    return found, state
 
 
 @cli.command(name="open")

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from bothy_device.failure import Failure
 from bothy_device.state import replace
-from bothy_device.texts import clean
 from bothy_wire.ids import parse_id
+from bothy_wire.printable import printable
 
 _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
 
@@ -22,7 +22,7 @@ _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
 def checked_fingerprint(text: str) -> str:
     """The fingerprint that a person typed. Raises :class:`Failure` for anything else."""
     if _FINGERPRINT.fullmatch(text) is None:
-        raise Failure(f"{clean(text)!r} is no fingerprint; it looks like SHA256: and 43 characters")
+        raise Failure(f"{printable(text)!r} is no fingerprint; it looks like SHA256: and 43 characters")
     return text
 
 
@@ -37,7 +37,7 @@ class Pin:
 
     def names(self, server: str, host_id: UUID, name: str) -> bool:
         """Whether this line speaks of that host."""
-        return self.server == server and (self.host_id == host_id or self.name == name)
+        return self.server == server and (self.host_id == host_id or printable(self.name) == printable(name))
 
 
 class KnownHosts:
@@ -68,7 +68,7 @@ class KnownHosts:
     def trust(self, pin: Pin) -> None:
         """Pin a key, in place of what was pinned for this host before."""
         kept = [each for each in self.pins() if not each.names(pin.server, pin.host_id, pin.name)]
-        lines = (f"{each.server} {each.host_id} {each.fingerprint} {clean(each.name)}\n" for each in (*kept, pin))
+        lines = (f"{each.server} {each.host_id} {each.fingerprint} {printable(each.name)}\n" for each in (*kept, pin))
         replace(self._path, "".join(lines).encode())
 
     def check(self, shown: Pin, *, named: str | None, strict: bool) -> str | None:
@@ -77,12 +77,12 @@ class KnownHosts:
         ``named`` is the fingerprint that the person gave (``--host-key``). Returns a line for the person when the key was
         pinned now, ``None`` when it was known. Raises :class:`Failure` for a key that must not be trusted.
         """
-        name = clean(shown.name)
+        name = printable(shown.name)
         accept = f"bothy hosts trust {shown.host_id} {shown.fingerprint}"
         if named is not None:
             if named != shown.fingerprint:
                 raise Failure(
-                    f"{name} shows the key {shown.fingerprint}, not the {clean(named)} of --host-key; nothing was opened"
+                    f"{name} shows the key {shown.fingerprint}, not the {printable(named)} of --host-key; nothing was opened"
                 )
             self.trust(shown)
             return None

@@ -20,7 +20,7 @@ from bothy_device.stream import StreamClosedError, dial
 from bothy_device.terminal import run
 from bothy_device.waiting import Limits
 from bothy_wire.channel import device_end, flow
-from bothy_wire.limits import TERM_BYTES
+from bothy_wire.limits import TERM_BYTES, stream_path
 from bothy_wire.signing import fingerprint
 
 
@@ -40,7 +40,7 @@ class Opening:
             chosen = choose_login(host, profile, user)
             if host.channel_key is not None:
                 self._check(host.channel_key, host.host_id, host.name, host_key)
-            opened = await rest.open(host.host_id, *chosen)
+            opened = _of(host.host_id, None, await rest.open(host.host_id, *chosen))
             try:
                 self._check(opened.host_channel_key, host.host_id, host.name, host_key)
             except Failure:
@@ -53,16 +53,18 @@ class Opening:
         """Go on with a session; returns the exit status."""
         async with self._rest() as rest:
             row = find_session(await rest.sessions(ended=True), prefix)
-            opened = await rest.attach(row)
-            self._check(opened.host_channel_key, row.host_id, row.host_name, None)
+            opened = _of(row.host_id, row.session_id, await rest.attach(row))
+            # Which host a session is on is the relay's word: it never makes a new key trusted.
+            self._check(opened.host_channel_key, row.host_id, row.host_name, None, first_use=False)
             return await self._run(rest, opened, row.host_name)
 
     def _rest(self) -> Rest:
         return Rest(self._login.server, timeout=self._settings.device.request_timeout, login=self._login)
 
-    def _check(self, key: bytes, host_id: UUID, name: str, named: str | None) -> None:
+    def _check(self, key: bytes, host_id: UUID, name: str, named: str | None, *, first_use: bool = True) -> None:
         shown = Pin(self._login.server, host_id, fingerprint(key), name)
-        said = self._known_hosts.check(shown, named=named, strict=self._settings.device.strict_host_keys)
+        strict = self._settings.device.strict_host_keys or not first_use
+        said = self._known_hosts.check(shown, named=named, strict=strict)
         if said:
             self._greeting = said
             complain(said)
@@ -99,7 +101,7 @@ class Opening:
         try:
             async with dial(
                 self._login,
-                opened.stream_path,
+                stream_path(opened.session_id),
                 opened.stream_token,
                 opened.session_id,
                 wire=wire,
@@ -120,3 +122,10 @@ class Opening:
             with contextlib.suppress(Failure):
                 return texts.ended("open_failed", (await rest.session(session_id)).close_detail)
         return leave.message
+
+
+def _of(host_id: UUID, session_id: UUID | None, opened: Opened) -> Opened:
+    """What the relay opened, if it is what was asked for."""
+    if opened.host_id != host_id or session_id not in (None, opened.session_id):
+        raise Failure("the relay answers for another host or session than the one asked for; nothing was opened")
+    return opened

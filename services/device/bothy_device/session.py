@@ -47,6 +47,7 @@ from bothy_wire.close_codes import CloseCode
 from bothy_wire.errors import ChannelError
 from bothy_wire.frames import Frame, SidePaired, SideReady, SideUnpaired
 from bothy_wire.limits import SIZE_MAX, SIZE_MIN
+from bothy_wire.printable import printable
 
 
 class Session:
@@ -70,7 +71,7 @@ class Session:
         """
         self._end = end
         self._id = session_id
-        self._host = texts.clean(host_name)
+        self._host = printable(host_name)
         self._fail_grace = limits.fail_grace
         self._input_buffer_bytes = limits.input_buffer_bytes
         self._greeting = greeting
@@ -197,7 +198,7 @@ class Session:
                 self._exit = Leave(status)
                 self._acknowledge_exit()
             case Notice(text):
-                self._effects.append(Say(texts.clean(text)))
+                self._effects.append(Say(printable(text)))
             case Pong(round_trip) if self._help_pings:
                 self._help_pings = False
                 self._effects.append(Say(f"round trip {round_trip * 1000:.0f} ms"))

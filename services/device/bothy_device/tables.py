@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from bothy_device.rest import Host, SessionRow
-from bothy_device.texts import clean
+from bothy_wire.printable import printable
 
 
 def print_hosts(hosts: Sequence[Host], *, as_json: bool) -> None:
@@ -50,7 +50,7 @@ def _print_json(items: Sequence[Any]) -> None:
 
 
 def _print_rows(heading: Sequence[str], rows: Sequence[Sequence[str]], *, nothing: str) -> None:
-    cleaned = [[clean(cell) for cell in row] for row in rows]
+    cleaned = [[printable(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         sys.stdout.writelines("\t".join(row) + "\n" for row in cleaned)
         return

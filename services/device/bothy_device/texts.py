@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from bothy_wire.close_codes import CloseCode, retry_of, text_of
+from bothy_wire.printable import printable
 
 PROBLEMS: dict[str, str] = {
     "already_issued": "that was already made by an earlier try; look at it with bothy sessions",
@@ -71,26 +72,21 @@ OPEN_FAILURES: dict[str, str] = {
 """close_detail of a session that could not be opened to its meaning."""
 
 
-def clean(text: str) -> str:
-    """Foreign text on one line and without control characters, so that it can not steer the terminal."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
 def problem(code: str, detail: str) -> str:
     """What a refusal by the relay means; the relay's own words where the code is a new one."""
-    return PROBLEMS.get(code) or clean(detail) or f"the relay refused: {clean(code)}"
+    return PROBLEMS.get(code) or printable(detail) or f"the relay refused: {printable(code)}"
 
 
 def refusal(code: str) -> str:
     """What a refusal by the host means."""
-    return REFUSALS.get(code, f"the host refused: {clean(code)}")
+    return REFUSALS.get(code, f"the host refused: {printable(code)}")
 
 
 def ended(reason: str, detail: str | None = None) -> str:
     """A session that ended without an exit status (4100)."""
-    reason = clean(reason)
+    reason = printable(reason)
     meaning = OPEN_FAILURES.get(detail or "") or CLOSE_REASONS.get(reason)
-    name = f"{reason}/{clean(detail)}" if detail else reason
+    name = f"{reason}/{printable(detail)}" if detail else reason
     return f"closed by the relay: {name or 'no reason given'}" + (f" ({meaning})" if meaning else "")
 
 

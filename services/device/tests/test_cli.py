@@ -187,6 +187,40 @@ async def test_a_fingerprint_that_the_server_does_not_know_confirms_and_trusts_n
     assert not (home / "known_hosts").exists()
 
 
+async def test_attach_trusts_no_new_key_on_the_word_of_the_relay(login, bothy, home, relay):
+    relay.session_state = "detached"
+    status, _, err = await bothy("attach", str(relay.session_id))
+    assert status == 1
+    assert "is not known yet" in one_line(err)
+    assert "bothy hosts trust" in one_line(err)
+    assert not (home / "known_hosts").exists()
+
+
+async def test_a_name_that_looks_the_same_is_the_same(login, bothy, home, relay):
+    (home / "known_hosts").write_text(f"{relay.origin} {relay.session_id} {NEW} lab-1\n")
+    relay.hosts[0]["name"] = "lab-1\u200b"
+    status, _, err = await bothy("open", str(relay.host_id))
+    assert status == 1
+    assert "HAS CHANGED" in one_line(err)
+
+
+async def test_words_of_the_relay_do_not_steer_the_terminal(login, bothy, home, relay):
+    relay.hosts[0]["name"] = "lab\x1b]0;title\x07-1"
+    status, out, _ = await bothy("hosts", "trust", str(relay.host_id), fingerprint(relay.host_public))
+    assert status == 0
+    assert b"\x1b" not in out
+    assert b"\x07" not in out
+
+
+async def test_the_relay_may_not_answer_for_another_host(login, bothy, home, relay):
+    asked, relay.host_id = relay.host_id, uuid4()
+    relay.hosts[0]["host_id"] = str(asked)
+    relay.hosts[0]["channel_key"] = None
+    status, _, err = await bothy("open", str(asked))
+    assert status == 1
+    assert "another host" in one_line(err)
+
+
 async def test_a_key_that_only_the_opening_shows_is_checked_too(login, bothy, home, relay):
     (home / "known_hosts").write_text(f"{relay.origin} {relay.host_id} {NEW} lab-1\n")
     relay.hosts[0]["channel_key"] = None

@@ -273,6 +273,10 @@ def encode(frame: Frame) -> str:
     return _encoder.encode(frame).decode()
 
 
+class _Nothing(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="nothing"):
+    """Stands beside every frame that is expected, and is none."""
+
+
 class Decoder:
     """Reads frames of the given types and no others.
 
@@ -282,11 +286,15 @@ class Decoder:
 
     def __init__(self, *types: Any) -> None:
         """``types``: frame classes, or unions of them."""
-        self._decoder = StrictDecoder(Union[types])  # noqa: UP007 - built at run time
+        # Of a union the JSON library wants to see the type; of a single class it would take a frame without one.
+        self._decoder = StrictDecoder(Union[(*types, _Nothing)])
 
     def decode(self, text: str | bytes) -> Any:
         """One frame. Raises :class:`FrameError` for everything else; the message never quotes the input."""
         try:
-            return self._decoder.decode(text.encode() if isinstance(text, str) else text)
+            frame = self._decoder.decode(text.encode() if isinstance(text, str) else text)
         except ValueError as error:
             raise FrameError("not a frame that is expected here") from error
+        if isinstance(frame, _Nothing):
+            raise FrameError("not a frame that is expected here")
+        return frame

@@ -262,3 +262,9 @@ def test_frames_are_immutable():
     with pytest.raises(AttributeError):
         frames.SidePaired().session_token = "x"
     assert msgspec.structs.replace(frames.SidePaired(), session_token="x").session_token == "x"
+
+
+@pytest.mark.parametrize("text", ["{}", '{"type":"nothing"}', '{"type":""}', '{"type":null}'])
+def test_a_frame_names_its_type_also_where_only_one_is_expected(text):
+    with pytest.raises(FrameError):
+        Decoder(frames.SideReady).decode(text)
