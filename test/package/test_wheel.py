@@ -12,11 +12,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SERVER_ONLY = {"sqlalchemy", "alembic", "psycopg", "starlette", "uvicorn", "structlog", "pydantic", "uvloop", "httptools"}
+SERVER_ONLY = {
+    "sqlalchemy",
+    "alembic",
+    "psycopg",
+    "starlette",
+    "uvicorn",
+    "structlog",
+    "pydantic",
+    "uvloop",
+    "httptools",
+}
 
 
 def run(*words: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(each) for each in words], capture_output=True, text=True, check=False, timeout=300, **options)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(
+        [str(each) for each in words], capture_output=True, text=True, check=False, timeout=300, **options
+    )
 
 
 @pytest.fixture(scope="module")
