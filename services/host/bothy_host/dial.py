@@ -61,8 +61,9 @@ async def dialled(
     finally:
         alive.cancel()
         socket.transport.abort()
-        with contextlib.suppress(asyncio.CancelledError, ConnectionClosed):
-            await alive
+        await asyncio.wait([alive])  # never by awaiting it: a cancellation of ours would pass for one of its own
+        if not alive.cancelled():
+            alive.exception()  # that the socket is closed is told by whoever reads it
 
 
 async def leave(socket: Socket, code: int, reason: str = "") -> None:

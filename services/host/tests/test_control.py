@@ -107,14 +107,14 @@ async def test_session_survives_the_loss_of_the_control_connection(start, server
     await device.shows(b"live")
 
 
-async def test_started_is_repeated_until_recorded_and_again_behind_a_report(start, server):
+async def test_started_is_repeated_until_recorded_and_again_before_a_report(start, server):
     machine = await start()
     device, side = await machine.session()
     await device.open(side)
     await server.changes.until(lambda: len(server.all_heard(frames.HostSessionStarted)) >= 2)
     server.controls[-1].transport.abort()
     await server.changes.until(lambda: len(server.all_heard(frames.HostReport)) == 2)
-    await server.changes.until(lambda: isinstance(_after_last_report(server), frames.HostSessionStarted))
+    await server.changes.until(lambda: isinstance(_before_last_report(server), frames.HostSessionStarted))
     await server.say(frames.HostSessionRecorded(session_id=device.session_id, state="active"))
     await server.changes.until(lambda: not machine.sessions.unrecorded())
 
@@ -217,6 +217,6 @@ async def test_a_server_that_is_away_is_dialled_until_it_is_back(prepared, serve
     await asyncio.gather(running, return_exceptions=True)
 
 
-def _after_last_report(server) -> object:
+def _before_last_report(server) -> object:
     last = max(index for index, frame in enumerate(server.heard) if isinstance(frame, frames.HostReport))
-    return server.heard[last + 1] if len(server.heard) > last + 1 else None
+    return server.heard[last - 1]

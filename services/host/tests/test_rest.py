@@ -77,9 +77,9 @@ def test_pairing_proves_both_keys(site):
         (401, '{"code": "pairing_code_invalid", "detail": "x"}', "wrong, used or expired"),
         (503, '{"code": "unavailable"}', "try again"),
         (422, '{"code": "invalid", "detail": "bad name"}', "bad name"),
-        (404, "<html>not here</html>", "no bothy server"),
-        (200, "<html>hello</html>", "no bothy server"),
-        (201, "{}", "not as a bothy server"),
+        (404, "<html>not here</html>", "no bothy relay"),
+        (200, "<html>hello</html>", "no bothy relay"),
+        (201, "{}", "not as a bothy relay"),
     ],
 )
 def test_refusals_are_one_line(site, status, answer, message):
@@ -92,7 +92,7 @@ def test_refusals_are_one_line(site, status, answer, message):
 def test_a_server_that_is_not_there():
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
-        with pytest.raises(rest.PairError, match="cannot be reached"):
+        with pytest.raises(rest.PairError, match="cannot reach"):
             rest.pair(f"http://127.0.0.1:{reserved.getsockname()[1]}", "code", tls=TLS, timeout=5)
 
 
