@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
+from bothy_kit.cluster import Cluster, cluster
 from bothy_kit.manual_clock import ManualClock
 from bothy_kit.rows import Rows
 from bothy_server.identity.adapters.keystore.store import add_key
@@ -32,6 +34,19 @@ def signing_key_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def tokens(signing_key_dir: Path, clock: ManualClock) -> KeyStoreTokens:
     return KeyStoreTokens(signing_key_dir, clock, TokenLimits(access_ttl=600, session_ttl=60, leeway=5))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def node(
+    request: pytest.FixtureRequest, shared_database_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Cluster]:
+    """One node for all tests of a module, with the module's ``NODE_SETTINGS``; they run in its loop::
+
+    pytestmark = pytest.mark.asyncio(loop_scope="module")
+    """
+    groups = getattr(request.module, "NODE_SETTINGS", {})
+    async with cluster(shared_database_url, tmp_path_factory.mktemp("node"), nodes=1, **groups) as running:
+        yield running
 
 
 @pytest.fixture

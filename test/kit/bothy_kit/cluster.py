@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, LiteralString
 from uuid import UUID
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.sql import SQL, Identifier
 
 from bothy_kit.fake_device import FakeDevice
 from bothy_kit.fake_host import FakeHost
@@ -73,6 +78,12 @@ class Cluster:
         assert (await device.login()).status == 200
         return device
 
+    async def couple(self) -> tuple[FakeDevice, FakeHost]:
+        """A device, and a host that its person owns, under names that nothing has: tests may share the cluster."""
+        number = secrets.token_hex(4)
+        device = await self.device(f"Robin-{number}")
+        return device, await self.host(f"lab-{number}", f"Robin-{number}")
+
     async def host(self, name: str = "lab-1", owner: str = "Robin", *, url: str | None = None) -> FakeHost:
         """A new host, paired and not connected."""
         made = await self.admin.pairing.create_for(name, owner)
@@ -84,6 +95,30 @@ class Cluster:
     async def code(self, host_id: UUID) -> str:
         """A new pairing code."""
         return (await self.admin.pairing.issue_code(HostId(host_id), None))[0]
+
+    async def sql(self, statement: LiteralString, *values: object) -> list[tuple[Any, ...]]:
+        """Any statement on the cluster's database, committed; its rows."""
+        url = self.settings.database.url.get_secret_value()
+        async with await psycopg.AsyncConnection.connect(url) as connection:
+            done = await connection.execute(statement, values)
+            return await done.fetchall() if done.description else []
+
+    @asynccontextmanager
+    async def outage(self) -> AsyncIterator[None]:
+        """While the block runs the database lets nobody in; whoever was there is cut. Its connections are stale after it."""
+        url = self.settings.database.url.get_secret_value()
+        name = conninfo_to_dict(url)["dbname"]
+        allow = SQL("ALTER DATABASE {} ALLOW_CONNECTIONS {}")
+        admin = make_conninfo(url, dbname="postgres")
+        async with await psycopg.AsyncConnection.connect(admin, autocommit=True) as connection:
+            await connection.execute(allow.format(Identifier(str(name)), False))
+            try:
+                await connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name]
+                )
+                yield
+            finally:
+                await connection.execute(allow.format(Identifier(str(name)), True))
 
 
 def settings(database_url: str, folder: Path, **groups: dict[str, Any]) -> Settings:

@@ -34,10 +34,9 @@ class RecordedSignals:
 class RecordedControlLink:
     """Implements ``ControlLink``."""
 
-    def __init__(self, host_id: HostId, conn_id: ConnId, *, pairing_seq: int = 1, eligible: bool = True) -> None:
+    def __init__(self, host_id: HostId, conn_id: ConnId, *, eligible: bool = True) -> None:
         self.host_id = host_id
         self.conn_id = conn_id
-        self.pairing_seq = pairing_seq
         self.eligible = eligible
         self.sent: list[Frame] = []
         self.closed: list[int] = []
@@ -66,6 +65,7 @@ class RecordedSide:
         self.told: list[str] = []
         self.discards = False
         self.closed: tuple[int, str] | None = None
+        self.forwarded_bytes = 0
         self._owner = owner
         self._gone = False
 

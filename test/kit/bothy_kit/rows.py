@@ -135,7 +135,7 @@ class Rows:
     async def blocked(self) -> None:
         """Wait until a statement of somebody waits for a lock of somebody else. May be called inside a unit."""
         async with self._database.connect() as connection:
-            while not (await connection.execute(_BLOCKED)).scalar_one():
+            while not (await connection.execute(_BLOCKED)).scalar_one():  # noqa: ASYNC110 - the database tells nobody
                 await asyncio.sleep(0.005)
 
     async def audit(self, **ids: UUID) -> list[tuple[str, str]]:
@@ -212,9 +212,9 @@ class Rows:
             )
         return host
 
-    def link(self, host_id: HostId, *, pairing_seq: int = 1, eligible: bool = True) -> RecordedControlLink:
+    def link(self, host_id: HostId, *, eligible: bool = True) -> RecordedControlLink:
         """A control connection of a host, made now."""
-        return RecordedControlLink(host_id, ConnId(self.new_id()), pairing_seq=pairing_seq, eligible=eligible)
+        return RecordedControlLink(host_id, ConnId(self.new_id()), eligible=eligible)
 
     async def grant(self, device: DeviceRow, host: HostRow, session_user: str = "alex-shell") -> None:
         """The right ``terminal`` as one session user."""

@@ -12,7 +12,6 @@ from bothy_server.hosts.app.ports import HostStore
 from bothy_server.hosts.app.presence import Presence
 from bothy_server.hosts.domain.host import HostState
 from bothy_server.hosts.domain.presence import PresenceLimits
-from bothy_server.kernel.unit import StorageUnavailable
 from bothy_wire.close_codes import CloseCode
 from bothy_wire.frames import HostReport, HostSessionEnded, HostSessionStarted, ReportedSession
 from bothy_wire.ids import ConnId
@@ -84,20 +83,20 @@ def report(**changed):
     return HostReport(**fields | changed)
 
 
-async def test_a_report_is_stored_and_makes_the_host_present(control, rows, host, link, presence, terminal):
-    await control.report(link, BOOT, report())
+async def test_a_report_is_stored(control, rows, host, link, presence, terminal):
+    await control.store_report(link, report())
     after = await stored(rows, host)
     assert (dict(after.profiles), after.require_local_confirm) == ({"other": ("sam", "@staff")}, True)
     assert await rows.run("SELECT reported_os, reported_arch FROM hosts WHERE id = :id", id=host.id) == [
         ("linux", "riscv64")
     ]
-    assert presence.connected(host.id)
-    assert terminal.told == [("reported", link, BOOT, report().sessions)]
+    assert not presence.connected(host.id), "it is not eligible before everything is stored"
+    assert terminal.told == []
 
 
 async def test_a_report_confirms_the_join_value_that_was_offered(control, rows, host, link):
     """Else a copy whose turns alternate with the host's would never be behind (D5)."""
-    await control.report(link, BOOT, report())
+    await control.store_report(link, report())
     after = await stored(rows, host)
     assert (after.join_confirmed, after.join_offered) == (3, 3)
 
@@ -106,35 +105,35 @@ async def test_a_report_of_an_older_connection_writes_nothing(control, rows, hos
     newer = ConnId(rows.new_id())
     async with rows.uow() as unit:
         await unit.of(HostStore).record_identify(host.id, newer, BOOT, 3, 4)
-    await control.report(link, host.boot_id, report())
+    await control.store_report(link, report())
     after = await stored(rows, host)
     assert (after.join_confirmed, after.join_offered) == (3, 4)
     assert {name: list(users) for name, users in after.profiles.items()} == PROFILES
 
 
-async def test_a_report_that_cannot_be_stored_makes_nobody_present(control, rows, host, link, presence, terminal):
-    rows.away = True
-    with pytest.raises(StorageUnavailable):
-        await control.report(link, BOOT, report())
-    assert not presence.connected(host.id)
-    assert terminal.told == []
-
-
-async def test_heartbeats_need_no_database_but_now_and_then(control, rows, host, link, presence, clock):
-    clock.advance(1000)
-    await rows.run("UPDATE hosts SET last_seen_at = NULL WHERE id = :id", id=host.id)
-    await control.heartbeat(link)
-    assert (await stored(rows, host)).last_seen_at is not None
-    await rows.run("UPDATE hosts SET last_seen_at = NULL WHERE id = :id", id=host.id)
-    clock.advance(LAST_SEEN_S - 1)
-    rows.away = True
-    await control.heartbeat(link)
-    rows.away = False
-    assert (await stored(rows, host)).last_seen_at is None
-    clock.advance(1)
-    await control.heartbeat(link)
-    assert (await stored(rows, host)).last_seen_at is not None
+async def test_a_host_that_reported_is_present_and_the_terminal_hears_what_it_runs(
+    control, host, link, presence, terminal
+):
+    await control.eligible(link, BOOT, report())
     assert presence.connected(host.id)
+    assert terminal.told == [("reported", link, BOOT, report().sessions)]
+
+
+async def test_heartbeats_need_no_database(control, rows, host, link, presence, clock):
+    rows.away = True
+    clock.advance(1000)
+    assert control.alive(link), "it is time to write that the host was seen"
+    clock.advance(LAST_SEEN_S - 1)
+    assert not control.alive(link)
+    clock.advance(1)
+    assert control.alive(link)
+    assert presence.connected(host.id)
+
+
+async def test_a_host_that_was_seen_is_noted(control, rows, host):
+    await rows.run("UPDATE hosts SET last_seen_at = NULL WHERE id = :id", id=host.id)
+    await control.note_seen(host.id)
+    assert (await stored(rows, host)).last_seen_at is not None
 
 
 async def test_sessions_are_the_terminals(control, link, terminal):
@@ -149,7 +148,7 @@ async def test_sessions_are_the_terminals(control, link, terminal):
 
 
 async def test_a_link_that_left_is_gone(control, host, link, presence):
-    await control.heartbeat(link)
+    control.alive(link)
     assert presence.connected(host.id)
     control.left(link)
     assert not presence.connected(host.id)

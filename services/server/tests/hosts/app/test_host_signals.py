@@ -31,18 +31,21 @@ def signals():
 
 
 @pytest.fixture
-def presence(here, signals, clock):
+def links(here):
     links = ControlLinks()
     for link in here:
         links.register(link)
+        links.admit(link)
+    return links
+
+
+@pytest.fixture
+def presence(links, signals, clock):
     return Presence(links, signals, clock, PresenceLimits(10, 3))
 
 
 @pytest.fixture
-def host_signals(presence, here):
-    links = ControlLinks()
-    for link in here:
-        links.register(link)
+def host_signals(links, presence):
     return HostSignals(links, presence)
 
 
@@ -68,11 +71,11 @@ async def test_signals_of_others_change_nothing(host_signals, presence, here):
     assert not presence.connected(HOST)
 
 
-async def test_an_event_about_a_host_is_read_once_a_batch(host_signals, here):
+async def test_an_event_about_a_host_makes_its_link_read_the_row(host_signals, here):
     await host_signals.on_events(
         logged(
             Event("host.updated", host_id=OTHER),
-            Event("host.updated", host_id=OTHER),
+            Event("host.updated"),
             Event("terminal_session.changed", host_id=HOST),
             Event("host.updated", host_id=ELSEWHERE),
         )

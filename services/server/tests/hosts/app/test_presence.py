@@ -69,7 +69,7 @@ def test_while_nothing_can_be_heard_nothing_expires(presence, clock):
 
 
 def test_after_a_gap_every_eligible_link_is_announced(presence, links, signals):
-    links.register(RecordedControlLink(HOST, CONN))
-    links.register(RecordedControlLink(ELSEWHERE, CONN, eligible=False))
+    links.admit(RecordedControlLink(HOST, CONN))
+    links.admit(RecordedControlLink(ELSEWHERE, CONN, eligible=False))
     presence.announce()
     assert signals.sent == [HostPresent(HOST, CONN)]
