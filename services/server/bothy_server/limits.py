@@ -15,8 +15,9 @@ from bothy_server.platform.serving import ListenLimits
 from bothy_server.platform.settings import Settings
 from bothy_server.terminal.adapters.sockets.forwarder import ForwarderLimits
 from bothy_server.terminal.app.open_session import SessionLimits
-from bothy_server.terminal.app.sweep import SweepLimits
+from bothy_server.terminal.app.sweep import Overdue, SweepLimits
 from bothy_server.terminal.app.switchboard import Bounds
+from bothy_server.terminal.app.traffic import TrafficLimits
 from bothy_server.terminal.domain import rendezvous
 from bothy_wire.frames import HostLimits
 
@@ -118,9 +119,21 @@ def bounds(settings: Settings) -> Bounds:
 
 
 def sweep(settings: Settings) -> SweepLimits:
-    """Of the worker's sweep."""
-    terminal = settings.terminal
-    return SweepLimits(terminal.sweep_interval, terminal.open_timeout, terminal.start_timeout)
+    """Of the worker's sweep. An interval is left to nodes and hosts, which end their sessions themselves."""
+    terminal, margin = settings.terminal, settings.terminal.sweep_interval
+    overdue = Overdue(
+        open_timeout=terminal.open_timeout + margin,
+        start_timeout=terminal.start_timeout + margin,
+        idle=terminal.idle_timeout + terminal.idle_grace + terminal.last_frame_interval,
+        detach_grace=terminal.detach_grace + margin,
+        host_lost=terminal.detach_grace + settings.hosts.last_seen_interval,
+    )
+    return SweepLimits(terminal.sweep_interval, presence(settings).window, terminal.sweep_batch, overdue)
+
+
+def traffic(settings: Settings) -> TrafficLimits:
+    """Of the meters of what passes."""
+    return TrafficLimits(settings.terminal.last_frame_interval, settings.database.retry_after)
 
 
 def login(settings: Settings) -> LoginLimits:

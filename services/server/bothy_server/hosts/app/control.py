@@ -8,7 +8,7 @@ from bothy_server.hosts.app.ports import ControlLink, HostEvents, HostStore
 from bothy_server.hosts.app.presence import Presence
 from bothy_server.hosts.domain.host import close_code
 from bothy_server.kernel.clock import Clock
-from bothy_server.kernel.unit import UnitOfWork
+from bothy_server.kernel.unit import StorageUnavailable, UnitOfWork
 from bothy_wire.close_codes import CloseCode
 from bothy_wire.frames import HostReport, HostSessionEnded, HostSessionStarted
 from bothy_wire.ids import HostId, SessionId
@@ -61,9 +61,13 @@ class Control:
         return due
 
     async def note_seen(self, host_id: HostId) -> None:
-        """Write that the host was seen."""
-        async with self._uow() as unit:
-            await unit.of(HostStore).touch([host_id])
+        """Write that the host was seen; what the database does not take is due again at the next heartbeat."""
+        try:
+            async with self._uow() as unit:
+                await unit.of(HostStore).touch([host_id])
+        except StorageUnavailable:
+            self._noted.pop(host_id, None)
+            raise
 
     async def session(self, link: ControlLink, frame: HostSessionStarted | HostSessionEnded) -> None:
         """A session of the host started or ended."""
