@@ -16,6 +16,7 @@ import click
 import uvloop
 
 from bothy_server import wiring
+from bothy_server.hosts.domain.host import HostState
 from bothy_server.identity.adapters.keystore.store import KeyStoreError, SigningKey, add_key, load_keys
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import StorageUnavailable
@@ -220,6 +221,40 @@ def _show_code(name: str, made: dict[str, str], as_json: bool) -> None:
     else:
         click.echo(f"pairing code for {name}, to be used once:\n\n    {made['code']}\n")
         click.echo("On the machine: bothy-host pair ADDRESS")
+
+
+@host.command("disable")
+@click.argument("name")
+@as_json
+def host_disable(name: str, as_json: bool) -> None:
+    """End a host's sessions and connections and open no more, until it is enabled."""
+    _set_state(name, HostState.DISABLED, as_json)
+
+
+@host.command("enable")
+@click.argument("name")
+@as_json
+def host_enable(name: str, as_json: bool) -> None:
+    """Let a disabled host dial in again."""
+    _set_state(name, HostState.ACTIVE, as_json)
+
+
+@host.command("retire")
+@click.argument("name")
+@as_json
+def host_retire(name: str, as_json: bool) -> None:
+    """End a host for good; its name is free again."""
+    _set_state(name, HostState.RETIRED, as_json)
+
+
+def _set_state(name: str, state: HostState, as_json: bool) -> None:
+    async def set_state(admin: wiring.Admin) -> dict[str, str]:
+        found = await admin.pairing.find(name)
+        await admin.transitions.set_state(found.id, state, None)
+        return {"host_id": str(found.id), "state": state.value}
+
+    made = _with_admin(set_state)
+    click.echo(json.dumps(made) if as_json else f"{name} is {state.value}")
 
 
 def _with_admin(act: Callable[[wiring.Admin], Coroutine[Any, Any, T]]) -> T:
