@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -134,6 +134,14 @@ def settings(database_url: str, folder: Path, **groups: dict[str, Any]) -> Setti
     return Settings.model_validate(base)
 
 
+async def start(made: Settings) -> Running:
+    """One node."""
+    stack = AsyncExitStack()
+    parts = await stack.enter_async_context(Lifecycle())
+    node = await wiring.start_node(made, parts)
+    return Running(node, f"http://{node.public}", stack)
+
+
 @asynccontextmanager
 async def cluster(
     database_url: str,
@@ -141,6 +149,7 @@ async def cluster(
     *,
     nodes: int = 2,
     cluster_mode: Literal["single", "multi"] | None = None,
+    start: Callable[[Settings], Awaitable[Running]] = start,
     **groups: dict[str, Any],
 ) -> AsyncIterator[Cluster]:
     """Start nodes; everything that was started through the cluster is stopped at the end."""
@@ -157,14 +166,6 @@ async def cluster(
             running.nodes.append(await start(made))
         await stack.enter_async_context(running.stack)
         yield running
-
-
-async def start(made: Settings) -> Running:
-    """One node."""
-    stack = AsyncExitStack()
-    parts = await stack.enter_async_context(Lifecycle())
-    node = await wiring.start_node(made, parts)
-    return Running(node, f"http://{node.public}", stack)
 
 
 async def _stop(running: Cluster) -> None:
