@@ -8,6 +8,7 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Any, NoReturn, TypeVar
@@ -16,6 +17,7 @@ import click
 import uvloop
 
 from bothy_server import wiring
+from bothy_server.cluster.domain.node import ListedNode
 from bothy_server.hosts.domain.host import HostState
 from bothy_server.identity.adapters.keystore.store import KeyStoreError, SigningKey, add_key, load_keys
 from bothy_server.kernel.problems import Problem
@@ -179,6 +181,33 @@ def _show_invite(name: str, made: dict[str, str], as_json: bool) -> None:
     else:
         click.echo(f"invite for {name}, to be used once:\n\n    {made['invite']}\n")
         click.echo("On the person's computer: bothy login ADDRESS")
+
+
+@bothy_server.group()
+def node() -> None:
+    """Processes that share the database."""
+
+
+@node.command("list")
+@as_json
+def node_list(as_json: bool) -> None:
+    """List nodes and workers with what they last said of themselves."""
+    found = _with_admin(lambda admin: admin.nodes.list())
+    if as_json:
+        click.echo(json.dumps({"nodes": [_listed_node(each) for each in found]}))
+        return
+    for each in found:
+        figures = f"{each.figures.sides} sides, {each.figures.pairs} pairs"
+        place = each.node.origin or "no public listener"
+        click.echo(
+            f"{each.node.id}  {each.node.role:<6}  {each.state:<7}  heard {each.silent_s:.0f} s ago  {figures}  {place}"
+        )
+
+
+def _listed_node(listed: ListedNode) -> dict[str, Any]:
+    told = {"node_id": str(listed.node.id), "role": listed.node.role, "origin": listed.node.origin}
+    times = {"started_at": listed.started_at.isoformat(), "silent_s": round(listed.silent_s, 1)}
+    return {**told, "state": listed.state, "version": listed.node.version, **times, **asdict(listed.figures)}
 
 
 @bothy_server.group()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bothy_server.cluster.app.inbox import InboxLimits
+from bothy_server.cluster.app.node_registry import RegistryLimits
 from bothy_server.cluster.domain import listener as listener_rule
-from bothy_server.hosts.adapters.sockets.connection import ControlLimits
+from bothy_server.hosts.adapters.sockets.limits import ControlLimits
 from bothy_server.hosts.app.pairing import PairingLimits
+from bothy_server.hosts.domain import duplicates
 from bothy_server.hosts.domain.presence import PresenceLimits
 from bothy_server.identity.adapters.keystore.tokens import TokenLimits
 from bothy_server.identity.app.login import LoginLimits
@@ -25,6 +27,11 @@ from bothy_wire.frames import HostLimits
 def inbox(settings: Settings) -> InboxLimits:
     """Of each signal handler's inbox."""
     return InboxLimits(settings.cluster.max_waiting_signals, settings.database.retry_after)
+
+
+def registry(settings: Settings) -> RegistryLimits:
+    """Of the table of nodes."""
+    return RegistryLimits(settings.cluster.status_interval, settings.cluster.node_forget_after)
 
 
 def listener(settings: Settings) -> listener_rule.Limits:
@@ -82,6 +89,11 @@ def control(settings: Settings) -> ControlLimits:
             idle_grace_s=terminal.idle_grace,
             detach_grace_s=terminal.detach_grace,
             max_duration_s=terminal.max_duration,
+        ),
+        duplicates.Limits(
+            probe_timeout=terminal.host_duplicate_probe_timeout,
+            verdict_retry=settings.database.retry_after,
+            probation=settings.cluster.mode == "multi",
         ),
     )
 
