@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from bothy_server.hosts.app.api import ControlLinks
 from bothy_server.identity.app.api import Tokens
 from bothy_server.kernel.clock import Clock
+from bothy_server.kernel.tail import EventTail
 from bothy_server.kernel.unit import UnitOfWork
 from bothy_server.terminal.app.ports import Pump, SessionRecord, SideLink, Signals, Telemetry
 from bothy_server.terminal.app.rendezvous import Means, Rendezvous
 from bothy_server.terminal.app.row_reader import RowReader
 from bothy_server.terminal.app.storage_watch import StorageWatch
+from bothy_server.terminal.app.traffic import Traffic
 from bothy_server.terminal.domain import rendezvous as rule
-from bothy_server.terminal.domain.admission import Identity
+from bothy_server.terminal.domain.admission import HostIdentity, Identity
 from bothy_wire.close_codes import CloseCode
 from bothy_wire.errors import FrameError
 from bothy_wire.frames import Decoder, SideReady
@@ -51,9 +53,12 @@ class Switchboard:
         limits: rule.Limits,
         bounds: Bounds,
         storage_retry: float,
+        tail: EventTail,
+        stale_right_max: float,
+        traffic: Traffic,
         tasks: asyncio.TaskGroup,
     ) -> None:
-        """``tasks`` owns every read and write that is under way; ``storage_retry`` in seconds."""
+        """``tasks`` owns every read and write that is under way; ``storage_retry``, ``stale_right_max`` in seconds."""
         self._bounds = bounds
         self._clock = clock
         self._means = Means(
@@ -67,6 +72,9 @@ class Switchboard:
             limits=limits,
             reader=RowReader(uow, tasks),
             storage=StorageWatch(uow, clock, storage_retry, self._storage_changed, tasks),
+            tail=tail,
+            stale_right_max=stale_right_max,
+            traffic=traffic,
             tasks=tasks,
         )
         self._sessions: dict[SessionId, Rendezvous] = {}
@@ -145,6 +153,11 @@ class Switchboard:
         """Sessions with anything here."""
         return set(self._sessions)
 
+    def remembered_host(self, session_id: SessionId) -> HostIdentity | None:
+        """The host of a session, where it may come without being looked up since the database is away (N1a)."""
+        rendezvous = self._sessions.get(session_id)
+        return None if rendezvous is None else rendezvous.remembered_host
+
     @property
     def sides(self) -> int:
         """Sides on this node."""
@@ -164,6 +177,11 @@ class Switchboard:
         """Close every side, both of a pair at once; for the stop of the node."""
         for link in list(self._places):
             link.close(code, reason)
+
+    def stop(self) -> None:
+        """No timer fires any more. Nobody may call anything afterwards."""
+        for rendezvous in self._sessions.values():
+            rendezvous.stop()
 
     async def emptied(self, within: float) -> None:
         """Return when no side is left, or after ``within`` seconds."""
