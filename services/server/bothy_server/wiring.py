@@ -213,7 +213,7 @@ async def start_node(settings: Settings, parts: Lifecycle) -> Node:
         parts.own("sweep", _sweep(base, core.uow).run())
     _gauges(core, control_sockets, side_sockets)
 
-    node_id, health = NodeId(new_id(base.clock.now())), _health(base, parts)
+    node_id, health = NodeId(new_id(base.clock.now())), _health(base, parts, core.switchboard.storage_lost)
     app = _public_app(base, core, node_id, control_sockets, side_sockets)
     linger = settings.terminal.close_linger
     internal = await _serve_internal(base, parts, health, core.metrics)
@@ -407,8 +407,8 @@ def _sweep(base: Foundation, uow: SqlUnitOfWork) -> Sweep:
     return Sweep(uow, base.clock, limits.sweep(base.settings), [prune_proofs, prune_codes, prune_events, nodes.prune])
 
 
-def _health(base: Foundation, parts: Lifecycle) -> Health:
-    health = Health(base.database, base.clock, base.settings.cluster.clock_warn)
+def _health(base: Foundation, parts: Lifecycle, on_away: Callable[[], None] = lambda: None) -> Health:
+    health = Health(base.database, base.clock, base.settings.cluster.clock_warn, on_away)
     parts.own("health", health.run())
     return health
 

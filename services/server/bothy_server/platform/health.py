@@ -25,11 +25,14 @@ _PROBE = text("SELECT 1")
 class Health:
     """Ready until the process leaves. A database that is away is told, and changes nothing: terminals go on without it."""
 
-    def __init__(self, database: Database, clock: ClusterClock, clock_warn: float) -> None:
-        """``clock_warn`` is the key ``cluster.clock_warn``, in seconds."""
+    def __init__(
+        self, database: Database, clock: ClusterClock, clock_warn: float, on_away: Callable[[], None] = lambda: None
+    ) -> None:
+        """``clock_warn`` is the key ``cluster.clock_warn``, in seconds; ``on_away`` hears each time that none answers."""
         self._database = database
         self._clock = clock
         self._clock_warn = clock_warn
+        self._on_away = on_away
         self._database_answers = True  # the process started because it did
         self._leaving = False
         self._reports: dict[str, Callable[[], str]] = {}
@@ -62,6 +65,8 @@ class Health:
         """Ask the database every second until cancelled."""
         while True:
             self._database_answers = await self._ask()
+            if not self._database_answers:
+                self._on_away()
             await self._clock.sleep_until(self._clock.monotonic() + _INTERVAL_S)
 
     async def _ask(self) -> bool:

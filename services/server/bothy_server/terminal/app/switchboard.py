@@ -136,6 +136,10 @@ class Switchboard:
             rendezvous, conn = place
             rendezvous.feed(rule.Stalled(conn))
 
+    def storage_lost(self) -> None:
+        """Somebody else found that the database does not answer."""
+        self._means.storage.lost()
+
     def changed(self, records: Iterable[SessionRecord]) -> None:
         """The event log, or a gap in it, brought these rows."""
         for record in records:
