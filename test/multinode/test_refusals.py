@@ -194,15 +194,13 @@ async def test_a_join_value_of_nobody_is_refused(one):
     assert (await (await host.identify(join="7.x.AAAA")).closed()).code == 4101
 
 
-async def test_a_join_value_that_was_passed_is_a_copy(one):
+async def test_a_join_value_that_was_passed_is_a_copy_when_somebody_answers(one):
     await one.device()
     host = await one.host()
-    stale = host.join
+    copy = host.copy()
     control = await host.connect()
-    await control.close()
-    control = await host.connect()
-    assert (await (await host.identify(join=stale)).closed()).code == 4009
-    await control.heartbeat()
+    assert (await (await copy.identify()).closed()).code == 4112
+    assert (await control.closed()).code == 4112
 
 
 @pytest.mark.parametrize(

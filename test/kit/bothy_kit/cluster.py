@@ -128,6 +128,7 @@ def settings(database_url: str, folder: Path, **groups: dict[str, Any]) -> Setti
         "secrets": {"signing_key_dir": folder / "keys"},
         "server": {"listen": "127.0.0.1:0", "internal_listen": "127.0.0.1:0", "public_origins": [ORIGIN]},
         "hosts": {"pairing": "auto"},
+        "terminal": {"host_duplicate_probe_timeout": "100ms", "presence_flush_interval": "20ms"},
     }
     for name, keys in groups.items():
         base[name] = base.get(name, {}) | keys

@@ -34,10 +34,12 @@ class RecordedSignals:
 class RecordedControlLink:
     """Implements ``ControlLink``."""
 
-    def __init__(self, host_id: HostId, conn_id: ConnId, *, eligible: bool = True) -> None:
+    def __init__(self, host_id: HostId, conn_id: ConnId, *, eligible: bool = True, serving: bool = True) -> None:
         self.host_id = host_id
         self.conn_id = conn_id
         self.eligible = eligible
+        self.serving = eligible and serving
+        self.told: list[tuple[str, ConnId]] = []
         self.sent: list[Frame] = []
         self.closed: list[int] = []
         self.judged = 0
@@ -50,6 +52,12 @@ class RecordedControlLink:
 
     def judge_again(self) -> None:
         self.judged += 1
+
+    def announced(self, conn_id: ConnId) -> None:
+        self.told.append(("announced", conn_id))
+
+    def gone(self, conn_id: ConnId) -> None:
+        self.told.append(("gone", conn_id))
 
     def took(self, kind: type[F]) -> list[F]:
         """The frames of this kind, which are forgotten."""

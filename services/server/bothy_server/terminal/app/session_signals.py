@@ -91,7 +91,7 @@ class SessionSignals:
                 self._hosts.end(record)
 
     def _host_is_here(self, event: Event) -> bool:
-        return event.host_id is not None and self._links.of(HostId(event.host_id)) is not None
+        return event.host_id is not None and self._links.has(HostId(event.host_id))
 
     async def _rows(self, ids: set[SessionId]) -> dict[SessionId, SessionRecord]:
         if not ids:

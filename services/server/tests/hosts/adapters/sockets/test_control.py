@@ -9,7 +9,7 @@ import pytest_asyncio
 from websockets.exceptions import ConnectionClosed
 
 from bothy_kit.cluster import cluster
-from bothy_kit.fake_host import ControlSocket, FakeHost
+from bothy_kit.fake_host import ControlSocket
 from bothy_kit.sockets import FakeSide
 from bothy_wire.frames import (
     HostHello,
@@ -95,22 +95,45 @@ async def test_another_protocol_version_is_named(couple):
     assert (closed.code, closed.reason) == (4113, "protocol version 1 expected")
 
 
-async def test_a_copy_is_told_what_it_is(couple):
-    _, host = couple
-    stale = host.join
-    await host.connect()
-    closed = await (await host.identify(join=stale)).closed()
-    assert closed.code == 4009
-    assert "a copy of this host" in closed.reason
+async def state(device, host):
+    shown = (await device.rest("GET", f"/hosts/{host.host_id}")).body
+    return shown["state"], shown["disabled_reason"]
+
+
+DISABLED = "disabled", "duplicate_connection"
+
+
+async def test_a_copy_with_a_passed_join_value_disables_the_host_when_it_answers(couple):
+    device, host = couple
+    copy = host.copy()
+    control = await host.connect()
+    assert (await (await copy.identify()).closed()).code == 4112
+    assert (await control.closed()).code == 4112
+    assert await state(device, host) == DISABLED
 
 
 async def test_a_copy_whose_turns_alternate_with_the_hosts_is_seen(couple):
     """Neither ever meets the other: each connects while the other is away."""
-    _, host = couple
-    copy = FakeHost(host.origin, host.url)
-    copy.signing_key, copy.host_id, copy.join = host.signing_key, host.host_id, host.join
+    device, host = couple
+    copy = host.copy()
     await (await host.connect()).close()
-    assert (await (await copy.identify()).closed()).code == 4009
+    assert (await (await copy.identify()).closed()).code == 4112
+    assert await state(device, host) == DISABLED
+
+
+async def test_a_late_identify_that_nobody_waits_for_harms_nobody(couple):
+    device, host = couple
+    late = host.copy()
+    control = await host.connect()
+    silent = await late.identify()
+    silent.fall_silent()
+    await asyncio.sleep(0.2)
+    silent.listen_again()
+    closed = await silent.closed()
+    assert closed.code == 4009
+    assert "a copy of this host" in closed.reason
+    await control.heartbeat()
+    assert await state(device, host) == ("active", None)
 
 
 # ---- pending and confirmed ------------------------------------------------------------------------------------------
@@ -141,7 +164,8 @@ async def test_a_pending_host_reports_nothing_and_speaks_of_no_session(node):
         await control.expect(HostPending)
         await control.send(frame)
         closed = await control.closed()
-        assert (closed.code, closed.reason) == (4105, "this frame is not expected before host.identified")
+        assert closed.code == 4105
+        assert closed.reason.startswith("this frame is not expected before host.identified")
 
 
 async def test_a_pending_host_that_is_paired_again_is_told_so(node):
@@ -152,20 +176,18 @@ async def test_a_pending_host_that_is_paired_again_is_told_so(node):
     assert (await control.closed()).code == 4110
 
 
-async def test_of_two_connections_of_a_pending_host_one_goes_on(node):
+async def test_of_two_connections_of_a_pending_host_the_one_that_reports_goes_on(node):
     device, host = await node.couple()
-    both = [await host.identify() for _ in range(2)]
-    for each in both:
+    older, newer = [await host.identify() for _ in range(2)]
+    for each in (older, newer):
         await each.expect(HostPending)
+    older.fall_silent()
     await confirm(device, host)
-    ends = [asyncio.create_task(each.closed()) for each in both]
-    done, waiting = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    assert [each.result().code for each in done] == [4009]
-    for each in waiting:
-        each.cancel()
-    await asyncio.wait(ends)
-    (going_on,) = [control for control, end in zip(both, ends, strict=True) if end in waiting]
-    await going_on.heartbeat()
+    host.join = (await newer.expect(HostIdentified)).join_offered
+    await newer.send(host.report())
+    await newer.handled()
+    assert await presence(device, host) == "online"
+    assert await state(device, host) == ("active", None)
 
 
 @pytest.mark.parametrize(
@@ -196,15 +218,28 @@ def event(host):
 # ---- read -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_newer_connection_closes_the_older_and_stays_registered(couple):
+async def test_an_older_connection_on_which_nobody_answers_is_closed(couple):
     device, host = couple
     older = await host.connect()
-    newer = await host.connect()
+    older.fall_silent()
+    newer = await host.connect_again()
+    stream = await device.open(host.host_id)
+    assert newer.kept == [], "it waits for the end of the probe"
+    assert (await newer.expect(HostSessionOpen)).session_id == stream.session_id
+    older.listen_again()
     assert (await older.closed()).code == 4009
     await newer.heartbeat()
     assert await presence(device, host) == "online"
-    stream = await device.open(host.host_id)
-    assert (await newer.expect(HostSessionOpen)).session_id == stream.session_id
+
+
+async def test_two_machines_with_one_key_on_one_node_are_both_sent_away(couple):
+    device, host = couple
+    older = await host.connect()
+    newer = await host.copy().connect()
+    assert [(await each.closed()).code for each in (older, newer)] == [4112, 4112]
+    assert await state(device, host) == DISABLED
+    again = await (await host.copy().identify()).closed()
+    assert again.code == 4112
 
 
 async def test_a_host_that_left_is_offline(couple):
