@@ -155,6 +155,7 @@ async def test_a_host_that_dials_again_meets_its_device_meanwhile(two, database_
 
     data, paired = await host_dials_again(client, data, host, stream)
 
+    await host.control.heartbeat()
     await passes(client, data)
     assert confirmed(paired.session_token) == thumbprint(device.channel_key.public_key().public_bytes_raw())
     assert row(database_url, stream.session_id) == ("active", 1, None)

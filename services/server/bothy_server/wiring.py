@@ -68,6 +68,7 @@ from bothy_server.terminal.adapters.postgres.sweep import PostgresSweepStore
 from bothy_server.terminal.adapters.sockets.pump import StreamPump
 from bothy_server.terminal.adapters.sockets.side import SideSockets
 from bothy_server.terminal.app.admission import Admission
+from bothy_server.terminal.app.earlier_decision import EarlierDecision
 from bothy_server.terminal.app.host_sessions import HostSessions
 from bothy_server.terminal.app.open_session import Sessions
 from bothy_server.terminal.app.ports import SessionStore
@@ -270,8 +271,7 @@ def _core(base: Foundation, tasks: asyncio.TaskGroup) -> _Core:
         limits=limits.meeting(settings),
         bounds=limits.bounds(settings),
         storage_retry=settings.database.retry_after,
-        tail=tail,
-        stale_right_max=settings.terminal.stale_right_max,
+        earlier=EarlierDecision(tail, clock, settings.terminal.stale_right_max),
         traffic=traffic,
         tasks=tasks,
     )

@@ -14,8 +14,8 @@ from typing import ParamSpec, assert_never
 from bothy_server.hosts.app.api import ControlLinks
 from bothy_server.identity.app.api import SessionToken, Tokens
 from bothy_server.kernel.clock import Clock, Timer
-from bothy_server.kernel.tail import EventTail
 from bothy_server.kernel.unit import Event, StorageUnavailable, UnitOfWork
+from bothy_server.terminal.app.earlier_decision import EarlierDecision
 from bothy_server.terminal.app.host_sessions import open_frame
 from bothy_server.terminal.app.open_session import tell_ended
 from bothy_server.terminal.app.ports import Pump, SessionRecord, SessionStore, SideLink, Signals, Telemetry
@@ -41,10 +41,7 @@ _UNPAIRED = encode(SideUnpaired())
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What every rendezvous of a node performs its effects with. ``tasks`` owns the reads and writes under way.
-
-    ``stale_right_max`` in seconds after the ``tail`` was last current: so long an earlier decision holds (N1a).
-    """
+    """What every rendezvous of a node performs its effects with. ``tasks`` owns the reads and writes under way."""
 
     uow: UnitOfWork
     tokens: Tokens
@@ -56,8 +53,7 @@ class Means:
     limits: rule.Limits
     reader: RowReader
     storage: StorageWatch
-    tail: EventTail
-    stale_right_max: float
+    earlier: EarlierDecision
     traffic: Traffic
     tasks: asyncio.TaskGroup
 
@@ -219,13 +215,11 @@ class Rendezvous:
 
     def _decided_before(self) -> bool:
         """Whether the device of a running session, let in by its row and here ever since, still has its right (N1a)."""
-        current_at = self._means.tail.last_current_at
         return (
             self._record is not None
             and self._record.state in {SessionState.ACTIVE, SessionState.DETACHED}
             and self._state.device is not None
-            and current_at is not None
-            and self._means.clock.monotonic() <= current_at + self._means.stale_right_max
+            and self._means.earlier.holds
         )
 
     def _mint(self, record: SessionRecord, channel_key: bytes) -> str:

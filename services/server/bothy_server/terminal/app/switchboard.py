@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from bothy_server.hosts.app.api import ControlLinks
 from bothy_server.identity.app.api import Tokens
 from bothy_server.kernel.clock import Clock
-from bothy_server.kernel.tail import EventTail
 from bothy_server.kernel.unit import UnitOfWork
+from bothy_server.terminal.app.earlier_decision import EarlierDecision
 from bothy_server.terminal.app.ports import Pump, SessionRecord, SideLink, Signals, Telemetry
 from bothy_server.terminal.app.rendezvous import Means, Rendezvous
 from bothy_server.terminal.app.row_reader import RowReader
@@ -53,12 +53,11 @@ class Switchboard:
         limits: rule.Limits,
         bounds: Bounds,
         storage_retry: float,
-        tail: EventTail,
-        stale_right_max: float,
+        earlier: EarlierDecision,
         traffic: Traffic,
         tasks: asyncio.TaskGroup,
     ) -> None:
-        """``tasks`` owns every read and write that is under way; ``storage_retry``, ``stale_right_max`` in seconds."""
+        """``tasks`` owns every read and write that is under way; ``storage_retry`` in seconds."""
         self._bounds = bounds
         self._clock = clock
         self._means = Means(
@@ -72,8 +71,7 @@ class Switchboard:
             limits=limits,
             reader=RowReader(uow, tasks),
             storage=StorageWatch(uow, clock, storage_retry, self._storage_changed, tasks),
-            tail=tail,
-            stale_right_max=stale_right_max,
+            earlier=earlier,
             traffic=traffic,
             tasks=tasks,
         )

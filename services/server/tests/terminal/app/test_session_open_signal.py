@@ -7,6 +7,7 @@ import pytest
 
 from bothy_kit.recorded import RecordedSide
 from bothy_server.hosts.app.control_links import ControlLinks
+from bothy_server.terminal.app.earlier_decision import EarlierDecision
 from bothy_server.terminal.app.host_sessions import HostSessions
 from bothy_server.terminal.app.ports import SessionStore
 from bothy_server.terminal.app.session_signals import SessionSignals
@@ -59,8 +60,7 @@ class Node:
             limits=LIMITS,
             bounds=Bounds(pending=10, expectations=10),
             storage_retry=2,
-            tail=self.around,
-            stale_right_max=600,
+            earlier=EarlierDecision(self.around, rows.clock, 600),
             traffic=Traffic(rows.uow, rows.clock, TrafficLimits(60, 2)),
             tasks=tasks,
         )
