@@ -18,7 +18,7 @@ import uvloop
 
 from bothy_server import wiring
 from bothy_server.cluster.domain.node import ListedNode
-from bothy_server.hosts.domain.host import HostState
+from bothy_server.hosts.domain.host import DUPLICATE_CONNECTION, Host, HostState
 from bothy_server.identity.adapters.keystore.store import KeyStoreError, SigningKey, add_key, load_keys
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import StorageUnavailable
@@ -250,6 +250,46 @@ def _show_code(name: str, made: dict[str, str], as_json: bool) -> None:
     else:
         click.echo(f"pairing code for {name}, to be used once:\n\n    {made['code']}\n")
         click.echo("On the machine: bothy-host pair ADDRESS")
+
+
+@host.command("list")
+@as_json
+def host_list(as_json: bool) -> None:
+    """List hosts that are not retired: state, when last seen, and what to do where something has to be done."""
+    found = _with_admin(lambda admin: admin.pairing.list())
+    if as_json:
+        click.echo(json.dumps({"hosts": [_listed_host(each) for each in found]}))
+        return
+    for each in found:
+        seen = f"last seen {_when(each.last_seen_at)}" if each.last_seen_at else "never seen"
+        click.echo(f"{each.name}  {each.state.value}  {seen}{_advice(each)}")
+
+
+def _listed_host(host: Host) -> dict[str, str | None]:
+    seen = None if host.last_seen_at is None else _when(host.last_seen_at)
+    told = {"host_id": str(host.id), "name": host.name, "state": host.state.value}
+    return {**told, "disabled_reason": host.disabled_reason, "last_seen_at": seen}
+
+
+def _advice(host: Host) -> str:
+    match host.state:
+        case HostState.DISABLED if host.disabled_reason == DUPLICATE_CONNECTION:
+            return (
+                "\n    two machines hold its key: stop the copy, then pair it again with"
+                f" `bothy-server host code {host.name}`"
+            )
+        case HostState.DISABLED:
+            return f"\n    `bothy-server host enable {host.name}` lets it dial in again"
+        case HostState.PENDING if host.paired:
+            return "\n    waits for its owner, who confirms the fingerprint that the machine printed"
+        case HostState.PENDING:
+            return f"\n    not paired: `bothy-server host code {host.name}` makes a pairing code"
+        case _:
+            return ""
+
+
+def _when(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="seconds")
 
 
 @host.command("disable")

@@ -49,6 +49,46 @@ def test_a_host_is_disabled_enabled_and_retired_by_name(run, database):
     assert codes == [("disabled",), ("active",), ("retired",)]
 
 
+def test_hosts_are_listed_with_what_to_do(run, database):
+    assert json.loads(run("host", "list", "--json").stdout) == {"hosts": []}
+    assert run("person", "add", "Robin").exit_code == 0
+    for name in ("copied", "off", "on", "over", "unpaired", "waiting"):
+        assert run("host", "add", name, "--owner", "Robin").exit_code == 0
+    database.execute("UPDATE hosts SET last_seen_at = '2026-01-02T03:04:05Z' WHERE name <> 'unpaired'")
+    database.execute(
+        "UPDATE hosts SET signing_key = sha256(name::bytea), channel_key = sha256(name::bytea) WHERE name <> 'unpaired'"
+    )
+    database.execute("UPDATE hosts SET state = 'active' WHERE name = 'on'")
+    database.execute("UPDATE hosts SET state = 'retired' WHERE name = 'over'")
+    database.execute("UPDATE hosts SET state = 'disabled', disabled_reason = 'operator' WHERE name = 'off'")
+    database.execute(
+        "UPDATE hosts SET state = 'disabled', disabled_reason = 'duplicate_connection' WHERE name = 'copied'"
+    )
+    seen = "last seen 2026-01-02T03:04:05+00:00"
+    assert run("host", "list").stdout.splitlines() == [
+        f"copied  disabled  {seen}",
+        "    two machines hold its key: stop the copy, then pair it again with `bothy-server host code copied`",
+        f"off  disabled  {seen}",
+        "    `bothy-server host enable off` lets it dial in again",
+        f"on  active  {seen}",
+        "unpaired  pending  never seen",
+        "    not paired: `bothy-server host code unpaired` makes a pairing code",
+        f"waiting  pending  {seen}",
+        "    waits for its owner, who confirms the fingerprint that the machine printed",
+    ]
+    listed = json.loads(run("host", "list", "--json").stdout)["hosts"]
+    assert listed[0] == {
+        "host_id": listed[0]["host_id"],
+        "name": "copied",
+        "state": "disabled",
+        "disabled_reason": "duplicate_connection",
+        "last_seen_at": "2026-01-02T03:04:05+00:00",
+    }
+    assert listed[3]["last_seen_at"] is None
+    assert run("host", "code", "copied").exit_code == 0
+    assert json.loads(run("host", "list", "--json").stdout)["hosts"][0]["state"] == "pending"
+
+
 def test_nodes_are_listed(run, database):
     assert json.loads(run("node", "list", "--json").stdout) == {"nodes": []}
     node_id = uuid4()

@@ -176,18 +176,25 @@ async def test_a_pending_host_that_is_paired_again_is_told_so(node):
     assert (await control.closed()).code == 4110
 
 
-async def test_of_two_connections_of_a_pending_host_the_one_that_reports_goes_on(node):
+async def test_of_two_connections_of_a_pending_host_the_newer_one_goes_on(node):
     device, host = await node.couple()
-    older, newer = [await host.identify() for _ in range(2)]
-    for each in (older, newer):
+    both = [await host.identify() for _ in range(2)]
+    for each in both:
         await each.expect(HostPending)
-    older.fall_silent()
     await confirm(device, host)
-    host.join = (await newer.expect(HostIdentified)).join_offered
+    identified = [(await each.expect(HostIdentified), each) for each in both]
+    (_, older), (offer, newer) = sorted(identified, key=lambda each: each[0].conn_id)
+    older.fall_silent()
+    host.join = offer.join_offered
     await newer.send(host.report())
     await newer.handled()
     assert await presence(device, host) == "online"
+    await device.open(host.host_id)
+    await newer.expect(HostSessionOpen)
+    older.listen_again()
+    assert (await older.closed()).code == 4009
     assert await state(device, host) == ("active", None)
+    await newer.close()
 
 
 @pytest.mark.parametrize(
