@@ -458,6 +458,7 @@ async def _enter(
     async def entered() -> AsyncIterator[None]:
         await made.enter()
         yield
+        health.leave()
         await made.leave()
 
     health.report("keys", made.keys)

@@ -77,10 +77,14 @@ _START = text(f"""
     UPDATE terminal_sessions s SET state = 'active', started_at = coalesce(started_at, now()) FROM hosts h
     WHERE s.id = :id AND s.host_id = :host_id AND s.state = 'opening' AND h.id = s.host_id RETURNING {COLUMNS}
 """)
+# Statements over many rows lock them in one order, so that they never wait for each other.
 _CLOSE = text(f"""
+    WITH locked AS MATERIALIZED (
+        SELECT id FROM terminal_sessions WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE
+    )
     UPDATE terminal_sessions s SET state = 'closed', closed_at = now(), close_reason = :reason, close_detail = :detail
-    FROM hosts h
-    WHERE s.id = ANY(:ids) AND s.state <> 'closed' AND h.id = s.host_id
+    FROM locked, hosts h
+    WHERE s.id = locked.id AND s.state <> 'closed' AND h.id = s.host_id
       AND (NOT :never_paired OR s.paired_at IS NULL) AND (NOT :opening OR s.state = 'opening')
     RETURNING {COLUMNS}
 """)
