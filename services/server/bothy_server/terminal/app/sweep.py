@@ -65,7 +65,7 @@ class Sweep:
         self._clock = clock
         self._limits = limits
         self._prunes = prunes
-        self._sight = Sight(limits.presence_window)
+        self._sight = Sight(limits.presence_window, limits.interval)
 
     async def run(self) -> None:
         """Sweep until cancelled; a database that is away is tried again at the next round."""
@@ -116,15 +116,16 @@ class Sight:
     While it was away nodes could write nothing: hosts look unseen, sessions unpaired and unused.
     """
 
-    def __init__(self, window: float) -> None:
-        """``window`` in seconds; a pause as long as this is a gap too."""
+    def __init__(self, window: float, interval: float) -> None:
+        """Seconds. Who looks every ``interval`` and did not for a ``window`` more, has not seen it meanwhile."""
         self._window = window
+        self._longest_pause = interval + window
         self._since: float | None = None
         self._last = 0.0
 
     def seen(self, now: float) -> bool:
         """The database answered at steady instant ``now``; whether it has for a whole window, inclusive."""
-        if self._since is None or now - self._last > self._window:
+        if self._since is None or now - self._last > self._longest_pause:
             self._since = now
         self._last = now
         return now - self._since >= self._window

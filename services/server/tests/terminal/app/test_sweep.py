@@ -175,13 +175,19 @@ async def test_it_goes_on_after_the_database_was_away(rows, lab, caplog):
 
 
 def test_a_window_is_seen_without_a_gap():
-    sight = Sight(30)
+    sight = Sight(30, 10)
     assert not sight.seen(100)
     assert not sight.seen(129.9)
     assert sight.seen(130)
-    assert sight.seen(160)
-    assert not sight.seen(190.1), "a pause longer than the window is a gap"
-    assert sight.seen(220.1)
+    assert sight.seen(170)
+    assert not sight.seen(210.1), "a pause that no interval explains is a gap"
+    assert sight.seen(240.1)
     sight.lost()
-    assert not sight.seen(221)
-    assert sight.seen(251)
+    assert not sight.seen(241)
+    assert sight.seen(271)
+
+
+def test_a_sweep_that_looks_seldom_sees_it_too():
+    sight = Sight(30, 600)
+    assert not sight.seen(0)
+    assert sight.seen(600)
