@@ -1,4 +1,4 @@
-"""What a wrong edge does to a session, and what it does not do (``docs/spec/cluster.md``, E and L)."""
+"""What a wrong edge does to a session, and what it does not do (``docs/spec/cluster.md``, E, L)."""
 
 import asyncio
 
