@@ -16,8 +16,8 @@ from bothy_wire.frames import HostSessionOpen, HostSessionRecorded, SidePaired
 QUICK = {
     "retry_after": "100 ms",
     "listen_reconnect_backoff_cap": "100 ms",
-    "listen_watchdog_interval": "300 ms",
-    "listen_echo_timeout": "200 ms",
+    "listen_watchdog_interval": "1 s",
+    "listen_echo_timeout": "1 s",
 }
 SLOW = QUICK | {"listen_watchdog_interval": "1 h", "listen_echo_timeout": "10 s"}
 LISTENER = "bothy-terminal-ephemeral"
@@ -116,23 +116,29 @@ def missed(host):
     return not any(isinstance(frame, HostSessionOpen) for frame in host.control.kept)
 
 
-async def test_cross_node_listener_loss_reconciles_host_close(database_url, tmp_path, spoken):
+@pytest.mark.parametrize(
+    ("change", "code", "reason"), [("repaired", 4110, "host_repaired"), ("disabled", 4111, "host_disabled")]
+)
+async def test_cross_node_listener_loss_reconciles_host_close(database_url, tmp_path, spoken, change, code, reason):
     """The tail of the event log is not told either: the reconcile of the listener alone closes."""
     quiet = {"poll_interval": "1 h"}
     async with cluster(
         database_url, tmp_path, nodes=2, start=start_behind_links, database=QUICK, event_log=quiet
     ) as two:
-        _, host, client, data = await terminal(two)
+        device, host, client, data = await terminal(two)
         two.nodes[1].drop_signals()
         two.nodes[1].database.drop_signals("bothy-event-tail")
-        await two.code(host.host_id)
+        if change == "repaired":
+            await two.code(host.host_id)
+        else:
+            await device.rest("POST", f"/hosts/{host.host_id}/state", {"state": "disabled"})
         await eventually(lambda: spoken() == ["lost"])
         await untouched(two.nodes[1], host, client, data)
 
         await two.nodes[1].heal()
 
-        assert (await host.control.closed()).code == 4110
-        assert (await client.closed()).reason == "host_repaired"
+        assert (await host.control.closed()).code == code
+        assert (await client.closed()).reason == reason
         assert (await data.closed()).code == 4100
 
 

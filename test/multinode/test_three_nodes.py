@@ -24,7 +24,7 @@ from bothy_wire.frames import (
     SidePaired,
 )
 
-SHORT = {"open_timeout": "1 s", "redial_after": "50 ms", "sweep_interval": "1 h"}
+SHORT = {"open_timeout": "2 s", "redial_after": "50 ms", "sweep_interval": "1 h"}
 
 
 def row(database_url, session_id):
@@ -58,7 +58,7 @@ async def counted(running):
 
 @pytest.mark.parametrize("ender", ["device", "host", "neither"])
 async def test_codes_and_counts_do_not_depend_on_who_ends_the_row(database_url, tmp_path, ender):
-    """The device's node is 0, the host's is 1. Who is not to end the row gets 30 s instead of one."""
+    """The device's node is 0, the host's is 1. Who is not to end the row gets 30 s instead of two."""
     patient = {"device": (1, 2), "host": (0, 2), "neither": (0, 1)}[ender]
     made = iter(range(3))
 
