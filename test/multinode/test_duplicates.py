@@ -15,8 +15,8 @@ from bothy_kit import processes
 from bothy_kit.cluster import ORIGIN, cluster
 from bothy_wire.frames import HostSessionOpen, SidePaired
 
-PROBE_S = 0.4
-SHORT = {"host_duplicate_probe_timeout": "400ms"}
+PROBE_S = 1.0
+SHORT = {"host_duplicate_probe_timeout": "1s"}
 
 
 @pytest.fixture
@@ -100,8 +100,9 @@ async def announcement_lost(two, where):
     heard = two.nodes[0].node.presence.heard
     two.nodes[0].node.presence.heard = lambda _: False
     newer = await host.copy().connect(where)
-    await asyncio.sleep(PROBE_S)
     await newer.heartbeat()
+    stream = await device.open(host.host_id)
+    assert (await newer.expect(HostSessionOpen)).session_id == stream.session_id, "its probation passed unseen"
     assert await state(device, host) == ("active", None)
     two.nodes[0].node.presence.heard = heard
     await older.heartbeat()

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 NODE_SETTINGS = {
     "hosts": {"pairing": "confirm", "max_waiting_frames": 1024},
     "database": {"retry_after": "50ms"},
+    "terminal": {"host_duplicate_probe_timeout": "1 s"},
 }
 NOBODY = UUID(int=1)
 
@@ -121,13 +122,17 @@ async def test_a_copy_whose_turns_alternate_with_the_hosts_is_seen(couple):
     assert await state(device, host) == DISABLED
 
 
-async def test_a_late_identify_that_nobody_waits_for_harms_nobody(couple):
+async def test_a_late_identify_that_nobody_waits_for_harms_nobody(node, couple):
     device, host = couple
+    sockets = node.nodes[0].node.control_sockets
     late = host.copy()
     control = await host.connect()
+    before = sockets.connections
     silent = await late.identify()
     silent.fall_silent()
-    await asyncio.sleep(0.2)
+    async with asyncio.timeout(10):
+        while sockets.connections > before:  # noqa: ASYNC110 - the node tells nobody
+            await asyncio.sleep(0.01)
     silent.listen_again()
     closed = await silent.closed()
     assert closed.code == 4009
