@@ -167,6 +167,9 @@ class Connection:
             self.close(refusal.code, refusal.reason)
         except FrameError as error:
             self.close(error.code, str(error))
+        except WebSocketDisconnect:
+            self._leave()  # at once: the worker may wait for the database
+            raise
 
     async def _first(self) -> None:
         """Enter the connection under the host that it names, then have its row read (E2a)."""
