@@ -34,15 +34,19 @@ class RecordedSignals:
 class RecordedControlLink:
     """Implements ``ControlLink``."""
 
-    def __init__(self, host_id: HostId, conn_id: ConnId, *, eligible: bool = True, serving: bool = True) -> None:
+    def __init__(self, host_id: HostId, conn_id: ConnId, *, eligible: bool = True, contested: bool = False) -> None:
         self.host_id = host_id
         self.conn_id = conn_id
         self.eligible = eligible
-        self.serving = eligible and serving
+        self.contested = contested
         self.told: list[tuple[str, ConnId]] = []
         self.sent: list[Frame] = []
         self.closed: list[int] = []
         self.judged = 0
+
+    @property
+    def serving(self) -> bool:
+        return self.eligible and not self.contested
 
     def send(self, frame: Frame) -> None:
         self.sent.append(frame)

@@ -100,10 +100,10 @@ def test_the_newest_that_reported_is_spoken_to(links):
 
 
 def test_only_where_nothing_speaks_against_it_a_host_is_told_to_open(links):
-    waiting = admitted(links, link(serving=False))
+    waiting = admitted(links, link(contested=True))
     assert links.send(HOST, HostPending())
     assert not links.dial(HOST, HostPending())
-    waiting.serving = True
+    waiting.contested = False
     assert links.dial(HOST, HostPending())
     assert waiting.sent == [HostPending(), HostPending()]
 
