@@ -54,6 +54,7 @@ def ends(database_url, session_id):
 async def running_pair(device, host, url):
     """A started session whose sides met at ``url``."""
     stream = await device.open(host.host_id)
+    await host.control.expect(HostSessionOpen)
     client, data = await device.dial(stream, url), await host.dial(stream.session_id, url)
     await client.expect(SidePaired)
     await data.expect(SidePaired)
@@ -114,7 +115,6 @@ async def test_a_lone_device_of_a_running_session_has_the_host_dial_again(two, p
     """The set of nodes changed under a session: the sides meet again where the device is (L6)."""
     device, host = parties
     stream, client, _ = await running_pair(device, host, two.nodes[0].url)
-    await host.control.expect(HostSessionOpen)
     client.cut()
 
     client = await device.dial(await device.attach(stream.session_id), two.nodes[1].url)

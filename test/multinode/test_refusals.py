@@ -194,15 +194,14 @@ async def test_a_join_value_of_nobody_is_refused(one):
     assert (await (await host.identify(join="7.x.AAAA")).closed()).code == 4101
 
 
-async def test_a_join_value_that_was_passed_is_a_copy(one):
-    await one.device()
-    host = await one.host()
-    stale = host.join
-    control = await host.connect()
-    await control.close()
-    control = await host.connect()
-    assert (await (await host.identify(join=stale)).closed()).code == 4009
-    await control.heartbeat()
+async def test_a_join_value_that_was_passed_is_a_copy_when_somebody_answers(database_url, tmp_path):
+    async with cluster(database_url, tmp_path, nodes=1, terminal={"host_duplicate_probe_timeout": "5 s"}) as one:
+        await one.device()
+        host = await one.host()
+        copy = host.copy()
+        control = await host.connect()
+        assert (await (await copy.identify()).closed()).code == 4112
+        assert (await control.closed()).code == 4112
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Any, NoReturn, TypeVar
@@ -17,6 +18,8 @@ import uvloop
 from sqlalchemy.exc import DBAPIError
 
 from bothy_server import wiring
+from bothy_server.cluster.domain.node import ListedNode
+from bothy_server.hosts.domain.host import DUPLICATE_CONNECTION, Host, HostState
 from bothy_server.identity.adapters.keystore.store import KeyStoreError, SigningKey, add_key, load_keys
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import StorageUnavailable
@@ -188,6 +191,33 @@ def _show_invite(name: str, made: dict[str, str], as_json: bool) -> None:
 
 
 @bothy_server.group()
+def node() -> None:
+    """Processes that share the database."""
+
+
+@node.command("list")
+@as_json
+def node_list(as_json: bool) -> None:
+    """List nodes and workers with what they last said of themselves."""
+    found = _with_admin(lambda admin: admin.nodes.list())
+    if as_json:
+        click.echo(json.dumps({"nodes": [_listed_node(each) for each in found]}))
+        return
+    for each in found:
+        figures = f"{each.figures.sides} sides, {each.figures.pairs} pairs"
+        place = each.node.origin or "no public listener"
+        click.echo(
+            f"{each.node.id}  {each.node.role:<6}  {each.state:<7}  heard {each.silent_s:.0f} s ago  {figures}  {place}"
+        )
+
+
+def _listed_node(listed: ListedNode) -> dict[str, Any]:
+    told = {"node_id": str(listed.node.id), "role": listed.node.role, "origin": listed.node.origin}
+    times = {"started_at": listed.started_at.isoformat(), "silent_s": round(listed.silent_s, 1)}
+    return {**told, "state": listed.state, "version": listed.node.version, **times, **asdict(listed.figures)}
+
+
+@bothy_server.group()
 def host() -> None:
     """Hosts."""
 
@@ -227,6 +257,80 @@ def _show_code(name: str, made: dict[str, str], as_json: bool) -> None:
     else:
         click.echo(f"pairing code for {name}, to be used once:\n\n    {made['code']}\n")
         click.echo("On the machine: bothy-host pair ADDRESS")
+
+
+@host.command("list")
+@as_json
+def host_list(as_json: bool) -> None:
+    """List hosts that are not retired: state, when last seen, and what to do where something has to be done."""
+    found = _with_admin(lambda admin: admin.pairing.list())
+    if as_json:
+        click.echo(json.dumps({"hosts": [_listed_host(each) for each in found]}))
+        return
+    for each in found:
+        seen = f"last seen {_when(each.last_seen_at)}" if each.last_seen_at else "never seen"
+        click.echo(f"{each.name}  {each.state.value}  {seen}{_advice(each)}")
+
+
+def _listed_host(host: Host) -> dict[str, str | None]:
+    seen = None if host.last_seen_at is None else _when(host.last_seen_at)
+    told = {"host_id": str(host.id), "name": host.name, "state": host.state.value}
+    return {**told, "disabled_reason": host.disabled_reason, "last_seen_at": seen}
+
+
+def _advice(host: Host) -> str:
+    match host.state:
+        case HostState.DISABLED if host.disabled_reason == DUPLICATE_CONNECTION:
+            return (
+                "\n    two machines hold its key: stop the copy, then pair it again with"
+                f" `bothy-server host code {host.name}`"
+            )
+        case HostState.DISABLED:
+            return f"\n    `bothy-server host enable {host.name}` lets it dial in again"
+        case HostState.PENDING if host.paired:
+            return "\n    waits for its owner, who confirms the fingerprint that the machine printed"
+        case HostState.PENDING:
+            return f"\n    not paired: `bothy-server host code {host.name}` makes a pairing code"
+        case _:
+            return ""
+
+
+def _when(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="seconds")
+
+
+@host.command("disable")
+@click.argument("name")
+@as_json
+def host_disable(name: str, as_json: bool) -> None:
+    """End a host's sessions and connections and open no more, until it is enabled."""
+    _set_state(name, HostState.DISABLED, as_json)
+
+
+@host.command("enable")
+@click.argument("name")
+@as_json
+def host_enable(name: str, as_json: bool) -> None:
+    """Let a disabled host dial in again."""
+    _set_state(name, HostState.ACTIVE, as_json)
+
+
+@host.command("retire")
+@click.argument("name")
+@as_json
+def host_retire(name: str, as_json: bool) -> None:
+    """End a host for good; its name is free again."""
+    _set_state(name, HostState.RETIRED, as_json)
+
+
+def _set_state(name: str, state: HostState, as_json: bool) -> None:
+    async def set_state(admin: wiring.Admin) -> dict[str, str]:
+        found = await admin.pairing.find(name)
+        await admin.transitions.set_state(found.id, state, None)
+        return {"host_id": str(found.id), "state": state.value}
+
+    made = _with_admin(set_state)
+    click.echo(json.dumps(made) if as_json else f"{name} is {state.value}")
 
 
 def _with_admin(act: Callable[[wiring.Admin], Coroutine[Any, Any, T]]) -> T:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bothy_server.cluster.app.inbox import InboxLimits
+from bothy_server.cluster.app.node_registry import RegistryLimits
 from bothy_server.cluster.domain import listener as listener_rule
-from bothy_server.hosts.adapters.sockets.connection import ControlLimits
+from bothy_server.hosts.adapters.sockets.limits import ControlLimits
 from bothy_server.hosts.app.pairing import PairingLimits
+from bothy_server.hosts.domain import duplicates
 from bothy_server.hosts.domain.presence import PresenceLimits
 from bothy_server.identity.adapters.keystore.tokens import TokenLimits
 from bothy_server.identity.app.login import LoginLimits
@@ -15,8 +17,9 @@ from bothy_server.platform.serving import ListenLimits
 from bothy_server.platform.settings import Settings
 from bothy_server.terminal.adapters.sockets.forwarder import ForwarderLimits
 from bothy_server.terminal.app.open_session import SessionLimits
-from bothy_server.terminal.app.sweep import SweepLimits
+from bothy_server.terminal.app.sweep import Overdue, SweepLimits
 from bothy_server.terminal.app.switchboard import Bounds
+from bothy_server.terminal.app.traffic import TrafficLimits
 from bothy_server.terminal.domain import rendezvous
 from bothy_wire.frames import HostLimits
 
@@ -24,6 +27,11 @@ from bothy_wire.frames import HostLimits
 def inbox(settings: Settings) -> InboxLimits:
     """Of each signal handler's inbox."""
     return InboxLimits(settings.cluster.max_waiting_signals, settings.database.retry_after)
+
+
+def registry(settings: Settings) -> RegistryLimits:
+    """Of the table of nodes."""
+    return RegistryLimits(settings.cluster.status_interval, settings.cluster.node_forget_after)
 
 
 def listener(settings: Settings) -> listener_rule.Limits:
@@ -82,6 +90,11 @@ def control(settings: Settings) -> ControlLimits:
             detach_grace_s=terminal.detach_grace,
             max_duration_s=terminal.max_duration,
         ),
+        duplicates.Limits(
+            probe_timeout=terminal.host_duplicate_probe_timeout,
+            verdict_retry=settings.database.retry_after,
+            probation=settings.cluster.mode == "multi",
+        ),
     )
 
 
@@ -118,9 +131,21 @@ def bounds(settings: Settings) -> Bounds:
 
 
 def sweep(settings: Settings) -> SweepLimits:
-    """Of the worker's sweep."""
-    terminal = settings.terminal
-    return SweepLimits(terminal.sweep_interval, terminal.open_timeout, terminal.start_timeout)
+    """Of the worker's sweep. An interval is left to nodes and hosts, which end their sessions themselves."""
+    terminal, margin = settings.terminal, settings.terminal.sweep_interval
+    overdue = Overdue(
+        open_timeout=terminal.open_timeout + margin,
+        start_timeout=terminal.start_timeout + margin,
+        idle=terminal.idle_timeout + terminal.idle_grace + terminal.last_frame_interval,
+        detach_grace=terminal.detach_grace + margin,
+        host_lost=terminal.detach_grace + settings.hosts.last_seen_interval,
+    )
+    return SweepLimits(terminal.sweep_interval, presence(settings).window, terminal.sweep_batch, overdue)
+
+
+def traffic(settings: Settings) -> TrafficLimits:
+    """Of the meters of what passes."""
+    return TrafficLimits(settings.terminal.last_frame_interval, settings.database.retry_after)
 
 
 def login(settings: Settings) -> LoginLimits:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -15,9 +17,12 @@ from starlette.routing import BaseRoute, WebSocketRoute
 from bothy_server import limits
 from bothy_server.cluster.adapters.local import LocalSignals
 from bothy_server.cluster.adapters.postgres.listener import EphemeralListener
+from bothy_server.cluster.adapters.postgres.nodes import PostgresNodeStore
 from bothy_server.cluster.adapters.postgres.signals import Notify, NotifySignals, notifier
 from bothy_server.cluster.app.dispatcher import Dispatcher
+from bothy_server.cluster.app.node_registry import NodeDirectory, NodeRegistry, NodeStore
 from bothy_server.cluster.app.ports import SignalHandler
+from bothy_server.cluster.domain import node as cluster_node
 from bothy_server.cluster.domain.signal import SignalTable
 from bothy_server.hosts.adapters.http import routes as host_routes
 from bothy_server.hosts.adapters.postgres.hosts import PostgresHostStore
@@ -30,6 +35,8 @@ from bothy_server.hosts.app.identify import Identify
 from bothy_server.hosts.app.pairing import Pairing
 from bothy_server.hosts.app.ports import HostStore
 from bothy_server.hosts.app.presence import Presence
+from bothy_server.hosts.app.transitions import Transitions
+from bothy_server.hosts.app.verdict import Verdict
 from bothy_server.hosts.domain.signals import HostClose, HostGone, HostPresent
 from bothy_server.identity.adapters.http import routes as identity_routes
 from bothy_server.identity.adapters.keystore.store import KeyStoreError
@@ -42,7 +49,7 @@ from bothy_server.identity.app.login import Login
 from bothy_server.identity.app.ports import ChallengeStore, PersonStore, RightStore
 from bothy_server.identity.app.step_up import StepUp
 from bothy_server.kernel.ids import new_id
-from bothy_server.kernel.unit import Signal, StorageUnavailable
+from bothy_server.kernel.unit import Signal
 from bothy_server.platform.clock import ClusterClock
 from bothy_server.platform.database import Database
 from bothy_server.platform.event_log import EventLogTail, prune
@@ -57,15 +64,18 @@ from bothy_server.platform.unit_of_work import SqlUnitOfWork, StoreFactories
 from bothy_server.terminal.adapters.http import routes as terminal_routes
 from bothy_server.terminal.adapters.otel.telemetry import OtelTelemetry
 from bothy_server.terminal.adapters.postgres.sessions import PostgresSessionStore
+from bothy_server.terminal.adapters.postgres.sweep import PostgresSweepStore
 from bothy_server.terminal.adapters.sockets.pump import StreamPump
 from bothy_server.terminal.adapters.sockets.side import SideSockets
 from bothy_server.terminal.app.admission import Admission
+from bothy_server.terminal.app.earlier_decision import EarlierDecision
 from bothy_server.terminal.app.host_sessions import HostSessions
 from bothy_server.terminal.app.open_session import Sessions
 from bothy_server.terminal.app.ports import SessionStore
 from bothy_server.terminal.app.session_signals import SessionSignals
-from bothy_server.terminal.app.sweep import Sweep
+from bothy_server.terminal.app.sweep import Sweep, SweepStore
 from bothy_server.terminal.app.switchboard import Switchboard
+from bothy_server.terminal.app.traffic import Traffic
 from bothy_server.terminal.domain.signals import SessionOpen, SessionPaired, SessionRedial
 from bothy_wire.close_codes import CloseCode
 from bothy_wire.ids import NodeId
@@ -79,6 +89,8 @@ STORES: StoreFactories = {
     RightStore: PostgresRightStore,
     HostStore: PostgresHostStore,
     SessionStore: PostgresSessionStore,
+    SweepStore: PostgresSweepStore,
+    NodeStore: PostgresNodeStore,
 }
 TERMINAL_SIGNALS = (SessionOpen, SessionPaired, SessionRedial)
 HOST_SIGNALS = (HostClose, HostPresent, HostGone)
@@ -118,6 +130,8 @@ class Admin:
 
     login: Login
     pairing: Pairing
+    transitions: Transitions
+    nodes: NodeDirectory
 
 
 @asynccontextmanager
@@ -127,7 +141,12 @@ async def admin(settings: Settings) -> AsyncIterator[Admin]:
         uow = SqlUnitOfWork(base.database, STORES, _outbound(base, notifier(base.database)))
         tokens = _tokens(base)
         host_sessions = HostSessions(uow, ControlLinks())
-        yield Admin(_login(base, uow, tokens), _pairing(base, uow, tokens, host_sessions))
+        yield Admin(
+            _login(base, uow, tokens),
+            _pairing(base, uow, tokens, host_sessions),
+            Transitions(uow, host_sessions),
+            NodeDirectory(uow, limits.registry(settings)),
+        )
 
 
 # ---- a worker -----------------------------------------------------------------------------------------------------
@@ -138,8 +157,10 @@ async def start_worker(settings: Settings, parts: Lifecycle) -> Address:
     base = await parts.start("foundation", foundation(settings))
     uow = SqlUnitOfWork(base.database, STORES, _outbound(base, notifier(base.database)))
     parts.own("sweep", _sweep(base, uow).run())
-    parts.own("clock", _keep_time(base))
-    return await _serve_internal(base, parts, _health(base, parts), Metrics())
+    health = _health(base, parts)
+    internal = await _serve_internal(base, parts, health, Metrics())
+    await _enter(base, parts, uow, health, _node(base, None), cluster_node.Figures)
+    return internal
 
 
 # ---- a node -------------------------------------------------------------------------------------------------------
@@ -161,35 +182,46 @@ async def start_node(settings: Settings, parts: Lifecycle) -> Node:
     """An api node: each part after those that it needs; ``parts`` stops them in reverse, the sockets first."""
     base = await parts.start("foundation", foundation(settings))
     core = _core(base, await _tasks(parts))
-    await _hear(base, core, parts)
+    await parts.start("switchboard", _quiet_at_the_end(core.switchboard))
+    parts.own("traffic", core.traffic.run())
+    parts.own("presence", core.presence.run())
+    listener = await _hear(base, core, parts)
     control_sockets = ControlSockets(
         Identify(core.uow, core.tokens, base.clock, settings.server.public_origins),
-        Control(core.uow, base.clock, core.presence, core.host_sessions, settings.hosts.last_seen_interval),
+        Control(
+            core.uow,
+            base.clock,
+            core.presence,
+            core.host_sessions,
+            Verdict(core.uow, core.host_sessions),
+            settings.hosts.last_seen_interval,
+        ),
         core.links,
         base.clock,
         core.tokens.jwks,
         limits.control(settings),
     )
     side_sockets = SideSockets(
-        Admission(core.uow, core.tokens, settings.server.public_origins),
+        Admission(core.uow, core.tokens, settings.server.public_origins, core.switchboard.remembered_host),
         core.switchboard,
         base.clock,
         settings.server.public_origins,
         settings.wire.identify_timeout,
         limits.forwarder(settings),
     )
-    parts.own("clock", _keep_time(base))
     parts.own("keys", _keep_keys(base, core.tokens, control_sockets))
     if settings.server.role == "all":
         parts.own("sweep", _sweep(base, core.uow).run())
     _gauges(core, control_sockets, side_sockets)
 
-    node_id, health = NodeId(new_id(base.clock.now())), _health(base, parts)
+    node_id, health = NodeId(new_id(base.clock.now())), _health(base, parts, core.switchboard.storage_lost)
     app = _public_app(base, core, node_id, control_sockets, side_sockets)
     linger = settings.terminal.close_linger
     internal = await _serve_internal(base, parts, health, core.metrics)
     public = await _serve(parts, "public_listener", Listener(app, settings.server.listen, limits.http(settings)))
     await parts.start("sockets", _leaving(health, core.switchboard, control_sockets, side_sockets, linger))
+    figures = partial(_figures, base, core, side_sockets, listener)
+    await _enter(base, parts, core.uow, health, _node(base, public, node_id), figures)
     return Node(node_id, public, internal, core.switchboard, control_sockets, core.presence)
 
 
@@ -203,8 +235,11 @@ class _Core:
     presence: Presence
     host_sessions: HostSessions
     switchboard: Switchboard
+    traffic: Traffic
     metrics: Metrics
+    telemetry: OtelTelemetry
     signals: LocalSignals | NotifySignals
+    tail: EventLogTail
     dispatcher: Dispatcher
     handlers: tuple[HostSignals, SessionSignals]
     notify: Notify
@@ -213,6 +248,7 @@ class _Core:
 def _core(base: Foundation, tasks: asyncio.TaskGroup) -> _Core:
     settings, clock = base.settings, base.clock
     metrics, tokens, links, notify = Metrics(), _tokens(base), ControlLinks(), notifier(base.database)
+    tail, telemetry = EventLogTail(base.database, clock, limits.tail(settings)), OtelTelemetry(metrics)
 
     # Signals need the dispatcher, whose handlers need the unit of work, which needs signals: looked up when one comes.
     def deliver(committed: Sequence[Signal]) -> None:
@@ -221,8 +257,9 @@ def _core(base: Foundation, tasks: asyncio.TaskGroup) -> _Core:
     multi = settings.cluster.mode == "multi"
     signals = _notify_signals(base, notify) if multi else LocalSignals(deliver)
     uow = SqlUnitOfWork(base.database, STORES, signals)
-    presence = Presence(links, signals, clock, limits.presence(settings))
+    presence = Presence(links, signals, clock, limits.presence(settings), settings.terminal.presence_flush_interval)
     host_sessions = HostSessions(uow, links)
+    traffic = Traffic(uow, clock, limits.traffic(settings))
     switchboard = Switchboard(
         uow=uow,
         tokens=tokens,
@@ -230,10 +267,12 @@ def _core(base: Foundation, tasks: asyncio.TaskGroup) -> _Core:
         pump=StreamPump(),
         control_links=links,
         signals=signals,
-        telemetry=OtelTelemetry(metrics),
+        telemetry=telemetry,
         limits=limits.meeting(settings),
         bounds=limits.bounds(settings),
         storage_retry=settings.database.retry_after,
+        earlier=EarlierDecision(tail, clock, settings.terminal.stale_right_max),
+        traffic=traffic,
         tasks=tasks,
     )
     of_hosts, of_sessions = HostSignals(links, presence), SessionSignals(uow, switchboard, host_sessions, links)
@@ -243,13 +282,27 @@ def _core(base: Foundation, tasks: asyncio.TaskGroup) -> _Core:
     dispatcher = Dispatcher(SIGNALS, routes, clock, limits.inbox(settings))
     handlers = of_hosts, of_sessions
     return _Core(
-        uow, tokens, links, presence, host_sessions, switchboard, metrics, signals, dispatcher, handlers, notify
+        uow,
+        tokens,
+        links,
+        presence,
+        host_sessions,
+        switchboard,
+        traffic,
+        metrics,
+        telemetry,
+        signals,
+        tail,
+        dispatcher,
+        handlers,
+        notify,
     )
 
 
-async def _hear(base: Foundation, core: _Core, parts: Lifecycle) -> None:
-    """Signals and the event log are heard before the first socket is accepted."""
+async def _hear(base: Foundation, core: _Core, parts: Lifecycle) -> EphemeralListener | None:
+    """Signals and the event log are heard before the first socket is accepted; the listener, where there is one."""
     settings, clock = base.settings, base.clock
+    listener = None
     parts.own("dispatcher", core.dispatcher.run())
     if isinstance(core.signals, NotifySignals):
         parts.own("signals", core.signals.run())
@@ -260,11 +313,11 @@ async def _hear(base: Foundation, core: _Core, parts: Lifecycle) -> None:
         core.metrics.gauge("bothy.cluster.listener.echo.age", meaning, lambda: listener.echo_age_s, "s")
         parts.own(listener.name, listener.run())
         await listener.started.wait()
-    tail = EventLogTail(base.database, clock, limits.tail(settings))
     for handler in core.handlers:
-        tail.subscribe(handler)
-    parts.own("event_tail", tail.run())
-    await tail.settled()
+        core.tail.subscribe(handler)
+    parts.own("event_tail", core.tail.run())
+    await core.tail.settled()
+    return listener
 
 
 def _public_app(
@@ -281,13 +334,22 @@ def _public_app(
         WebSocketRoute(data_path("{session_id}"), side_sockets.data),
         WebSocketRoute(stream_path("{session_id}"), side_sockets.stream),
         *identity_routes.routes(_login(base, uow, tokens), step_up, tokens, callers, body),
-        *host_routes.routes(Directory(uow, core.presence), pairing, callers, body),
+        *host_routes.routes(
+            Directory(uow, core.presence), pairing, Transitions(uow, core.host_sessions), callers, body
+        ),
         *terminal_routes.routes(sessions, callers, node_id, body),
     ]
     handlers = dict(exception_handlers(settings.database.retry_after))
     app = Starlette(routes=routes, middleware=[Middleware(SecurityHeaders)], exception_handlers=handlers)
     app.router.redirect_slashes = False  # a path has one spelling, and an answer never sends a client elsewhere
     return app
+
+
+@asynccontextmanager
+async def _quiet_at_the_end(switchboard: Switchboard) -> AsyncIterator[None]:
+    """After all that feeds it and before its tasks, which no timer may add to any more."""
+    yield
+    switchboard.stop()
 
 
 @asynccontextmanager
@@ -300,7 +362,6 @@ async def _leaving(
     control_sockets.close_all(CloseCode.RESTART, "the node is leaving")
     switchboard.close_all(CloseCode.RESTART, "the node is leaving")
     await switchboard.emptied(linger)
-    switchboard.stop()
     side_sockets.heartbeat.stop()
 
 
@@ -333,18 +394,23 @@ def _pairing(base: Foundation, uow: SqlUnitOfWork, tokens: KeyStoreTokens, event
 
 
 def _sweep(base: Foundation, uow: SqlUnitOfWork) -> Sweep:
-    async def prune_challenges() -> int:
+    async def prune_proofs() -> int:
         async with uow() as unit:
             return await unit.of(ChallengeStore).prune()
+
+    async def prune_codes() -> int:
+        async with uow() as unit:
+            return await unit.of(HostStore).prune_codes()
 
     async def prune_events() -> int:
         return await prune(base.database, base.settings.event_log.retention, base.settings.event_log.batch)
 
-    return Sweep(uow, base.clock, limits.sweep(base.settings), [prune_challenges, prune_events])
+    nodes = NodeDirectory(uow, limits.registry(base.settings))
+    return Sweep(uow, base.clock, limits.sweep(base.settings), [prune_proofs, prune_codes, prune_events, nodes.prune])
 
 
-def _health(base: Foundation, parts: Lifecycle) -> Health:
-    health = Health(base.database, base.clock, base.settings.cluster.clock_warn)
+def _health(base: Foundation, parts: Lifecycle, on_away: Callable[[], None] = lambda: None) -> Health:
+    health = Health(base.database, base.clock, base.settings.cluster.clock_warn, on_away)
     parts.own("health", health.run())
     return health
 
@@ -373,17 +439,58 @@ async def _tasks(parts: Lifecycle) -> asyncio.TaskGroup:
     return await opened
 
 
-async def _keep_time(base: Foundation) -> None:
-    """Read the database's clock now and then; while it is away the last offset holds."""
-    while True:
-        await base.clock.sleep_until(base.clock.monotonic() + base.settings.cluster.clock_interval)
-        try:
-            await base.clock.synchronize(base.database)
-        except StorageUnavailable:
-            continue
-        skew = base.clock.skew
-        if skew is not None and abs(skew) > base.settings.cluster.clock_warn:
-            _log.warning("clock differs from the database", extra={"bothy.clock.skew": round(skew, 1)})
+def _node(base: Foundation, public: Address | None, node_id: NodeId | None = None) -> cluster_node.Node:
+    made = node_id or NodeId(new_id(base.clock.now()))
+    origin = None if public is None else f"http://{public}"
+    return cluster_node.Node(made, base.settings.server.role, origin, version("bothy-relay"))
+
+
+async def _enter(
+    base: Foundation,
+    parts: Lifecycle,
+    uow: SqlUnitOfWork,
+    health: Health,
+    node: cluster_node.Node,
+    figures: Callable[[], cluster_node.Figures],
+) -> None:
+    """Enter the table of nodes, and leave it as the first thing at the end."""
+    made = NodeRegistry(uow, base.clock, node, figures, lambda: _synchronize(base), limits.registry(base.settings))
+
+    @asynccontextmanager
+    async def entered() -> AsyncIterator[None]:
+        await made.enter()
+        yield
+        health.leave()
+        await made.leave()
+
+    health.report("keys", made.keys)
+    await parts.start("node", entered())
+    parts.own("node_status", made.run())
+
+
+async def _synchronize(base: Foundation) -> None:
+    await base.clock.synchronize(base.database)
+    skew = base.clock.skew
+    if skew is not None and abs(skew) > base.settings.cluster.clock_warn:
+        _log.warning("clock differs from the database", extra={"bothy.clock.skew": round(skew, 1)})
+
+
+def _figures(
+    base: Foundation, core: _Core, side_sockets: SideSockets, listener: EphemeralListener | None
+) -> cluster_node.Figures:
+    current_at = core.tail.last_current_at
+    return cluster_node.Figures(
+        sides=core.switchboard.sides,
+        pairs=core.switchboard.pairs,
+        pending=core.switchboard.pending,
+        unpaired_client=core.telemetry.unpaired_so_far("client"),
+        unpaired_host=core.telemetry.unpaired_so_far("host"),
+        echo_age_s=None if listener is None else listener.echo_age_s,
+        tail_lag_s=None if current_at is None else base.clock.monotonic() - current_at,
+        forwarded_bytes=side_sockets.heartbeat.forwarded_bytes,
+        key_ids=core.tokens.key_ids,
+        signs_with=core.tokens.signs_with,
+    )
 
 
 async def _keep_keys(base: Foundation, tokens: KeyStoreTokens, control_sockets: ControlSockets) -> None:

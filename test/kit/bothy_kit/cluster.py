@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -128,10 +128,19 @@ def settings(database_url: str, folder: Path, **groups: dict[str, Any]) -> Setti
         "secrets": {"signing_key_dir": folder / "keys"},
         "server": {"listen": "127.0.0.1:0", "internal_listen": "127.0.0.1:0", "public_origins": [ORIGIN]},
         "hosts": {"pairing": "auto"},
+        "terminal": {"host_duplicate_probe_timeout": "100ms", "presence_flush_interval": "20ms"},
     }
     for name, keys in groups.items():
         base[name] = base.get(name, {}) | keys
     return Settings.model_validate(base)
+
+
+async def start(made: Settings) -> Running:
+    """One node."""
+    stack = AsyncExitStack()
+    parts = await stack.enter_async_context(Lifecycle())
+    node = await wiring.start_node(made, parts)
+    return Running(node, f"http://{node.public}", stack)
 
 
 @asynccontextmanager
@@ -141,6 +150,7 @@ async def cluster(
     *,
     nodes: int = 2,
     cluster_mode: Literal["single", "multi"] | None = None,
+    start: Callable[[Settings], Awaitable[Running]] = start,
     **groups: dict[str, Any],
 ) -> AsyncIterator[Cluster]:
     """Start nodes; everything that was started through the cluster is stopped at the end."""
@@ -158,14 +168,6 @@ async def cluster(
             running.nodes.append(await start(made))
         await stack.enter_async_context(running.stack)
         yield running
-
-
-async def start(made: Settings) -> Running:
-    """One node."""
-    stack = AsyncExitStack()
-    parts = await stack.enter_async_context(Lifecycle())
-    node = await wiring.start_node(made, parts)
-    return Running(node, f"http://{node.public}", stack)
 
 
 async def _stop(running: Cluster) -> None:

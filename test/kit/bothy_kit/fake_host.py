@@ -65,6 +65,13 @@ class FakeHost:
         if self.control is not None:
             await self.control.close()
 
+    def copy(self) -> FakeHost:
+        """Another machine with this one's state folder."""
+        copied = FakeHost(self.origin, self.url)
+        copied.signing_key, copied.channel_key = self.signing_key, self.channel_key
+        copied.host_id, copied.pairing_seq, copied.join = self.host_id, self.pairing_seq, self.join
+        return copied
+
     async def pair(self, code: str) -> httpx.Response:
         """Show a pairing code; what the answer gives is kept when it is good."""
         keys = self.signing_key.public_key().public_bytes_raw(), self.channel_key.public_key().public_bytes_raw()
@@ -78,7 +85,16 @@ class FakeHost:
         return answer
 
     async def connect(self, url: str | None = None) -> ControlSocket:
-        """A control connection that identified itself and reported: the host is eligible when this returns."""
+        """A control connection that identified itself and reported: the host is eligible when this returns.
+
+        A host has one at a time: it drops the one before.
+        """
+        if self.control is not None:
+            self.control.cut()
+        return await self.connect_again(url)
+
+    async def connect_again(self, url: str | None = None) -> ControlSocket:
+        """Like :meth:`connect`, but what became of the connection before is not the host's affair."""
         control = await self.identify(url)
         identified = await control.expect(HostIdentified)
         self.join = identified.join_offered
@@ -196,6 +212,18 @@ class ControlSocket:
                 while True:
                     self._kept.append(_frames.decode(await self.socket.recv()))
         return Closed(self.socket.close_code or 1006, self.socket.close_reason or "")
+
+    def fall_silent(self) -> None:
+        """Read nothing more, so that no ping is answered, as when the way to the host is broken."""
+        self.socket.transport.pause_reading()
+
+    def listen_again(self) -> None:
+        """Read what came meanwhile."""
+        self.socket.transport.resume_reading()
+
+    def cut(self) -> None:
+        """Lose the connection without a word."""
+        self.socket.transport.abort()
 
     async def close(self) -> None:
         """Leave."""

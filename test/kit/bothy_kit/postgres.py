@@ -82,8 +82,8 @@ def running_postgres(*, durable: bool = False) -> Iterator[Postgres]:
     if url := os.environ.get("BOTHY_TEST_DATABASE_URL"):
         yield from _borrowed(url)
     elif binaries := _binaries():
-        with scratch("bothy-pg") as folder:
-            yield from _own(binaries, folder, durable=durable)
+        with _running(binaries, durable=durable) as server:
+            yield server.postgres
     else:
         yield from _container()
 
@@ -95,29 +95,74 @@ def _binaries() -> Path | None:
     return None if spec is None or spec.origin is None else Path(spec.origin).parent / "pginstall" / "bin"
 
 
-def _own(binaries: Path, folder: Path, *, durable: bool) -> Iterator[Postgres]:
-    account = unprivileged()  # PostgreSQL refuses to run as root
-    if account is not None:
-        os.chown(folder, account.uid, account.gid)
-        if not reachable(binaries / "postgres"):
-            binaries = _copy(binaries, folder / "server")
-    _initialise(binaries, folder, account)
-    settings = (*_SETTINGS, f"unix_socket_directories={folder}", *(() if durable else _FAST))
-    with (folder / "log").open("wb") as log:
-        server = start(
-            [binaries / "postgres", "-D", folder / "data", *(word for each in settings for word in ("-c", each))],
-            account=account,
-            death_signal=signal.SIGINT,
-            env=_environment(),
-            cwd=folder,
-            output=log,
+class OwnServer:
+    """A server of ours on a folder. It is started by a thread that outlives it, and may be stopped and started again."""
+
+    def __init__(self, binaries: Path, folder: Path, *, durable: bool) -> None:
+        """Makes the cluster. Raises :class:`PostgresMissingError`."""
+        self._account = unprivileged()  # PostgreSQL refuses to run as root
+        if self._account is not None:
+            os.chown(folder, self._account.uid, self._account.gid)
+            if not reachable(binaries / "postgres"):
+                binaries = _copy(binaries, folder / "server")
+        _initialise(binaries, folder, self._account)
+        settings = (*_SETTINGS, f"unix_socket_directories={folder}", *(() if durable else _FAST))
+        self._command = [binaries / "postgres", "-D", folder / "data", *(w for each in settings for w in ("-c", each))]
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self.postgres = Postgres(f"postgresql://{_USER}@/postgres?host={quote(str(folder), safe='')}")
+
+    def start(self) -> None:
+        """Start it; :meth:`wait` until it answers."""
+        with (self._folder / "log").open("ab") as log:
+            self._process = start(
+                self._command,
+                account=self._account,
+                death_signal=signal.SIGINT,
+                env=_environment(),
+                cwd=self._folder,
+                output=log,
+            )
+
+    def wait(self) -> None:
+        """Until it answers. Raises :class:`PostgresMissingError`."""
+        process = self._process
+        assert process is not None
+        _wait(
+            self.postgres,
+            lambda: process.poll() is not None,
+            lambda: (self._folder / "log").read_text(errors="replace"),
         )
-    try:
-        postgres = Postgres(f"postgresql://{_USER}@/postgres?host={quote(str(folder), safe='')}")
-        _wait(postgres, lambda: server.poll() is not None, lambda: (folder / "log").read_text(errors="replace"))
-        yield postgres
-    finally:
-        stop(server, signal.SIGINT)
+
+    def stop(self) -> None:
+        """Cut every client and stop."""
+        if self._process is not None:
+            stop(self._process, signal.SIGINT)
+
+
+@contextmanager
+def own_server() -> Iterator[OwnServer]:
+    """A running server that a test may stop and start, whatever ``BOTHY_TEST_DATABASE_URL`` says.
+
+    Raises :class:`PostgresMissingError`.
+    """
+    binaries = _binaries()
+    if binaries is None:
+        raise PostgresMissingError("no PostgreSQL to stop and start: install the extra `embedded`")
+    with _running(binaries, durable=False) as server:
+        yield server
+
+
+@contextmanager
+def _running(binaries: Path, *, durable: bool) -> Iterator[OwnServer]:
+    with scratch("bothy-pg") as folder:
+        server = OwnServer(binaries, folder, durable=durable)
+        server.start()
+        try:
+            server.wait()
+            yield server
+        finally:
+            server.stop()
 
 
 def _copy(binaries: Path, target: Path) -> Path:

@@ -34,13 +34,19 @@ class RecordedSignals:
 class RecordedControlLink:
     """Implements ``ControlLink``."""
 
-    def __init__(self, host_id: HostId, conn_id: ConnId, *, eligible: bool = True) -> None:
+    def __init__(self, host_id: HostId, conn_id: ConnId, *, eligible: bool = True, contested: bool = False) -> None:
         self.host_id = host_id
         self.conn_id = conn_id
         self.eligible = eligible
+        self.contested = contested
+        self.told: list[tuple[str, ConnId]] = []
         self.sent: list[Frame] = []
         self.closed: list[int] = []
         self.judged = 0
+
+    @property
+    def serving(self) -> bool:
+        return self.eligible and not self.contested
 
     def send(self, frame: Frame) -> None:
         self.sent.append(frame)
@@ -50,6 +56,12 @@ class RecordedControlLink:
 
     def judge_again(self) -> None:
         self.judged += 1
+
+    def announced(self, conn_id: ConnId) -> None:
+        self.told.append(("announced", conn_id))
+
+    def gone(self, conn_id: ConnId) -> None:
+        self.told.append(("gone", conn_id))
 
     def took(self, kind: type[F]) -> list[F]:
         """The frames of this kind, which are forgotten."""
@@ -65,6 +77,7 @@ class RecordedSide:
         self.told: list[str] = []
         self.discards = False
         self.closed: tuple[int, str] | None = None
+        self.forwarded_bytes = 0
         self._owner = owner
         self._gone = False
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from bothy_kit.postgres import Postgres, PostgresMissingError, running_postgres
+from bothy_kit.postgres import Postgres, PostgresMissingError, own_server, running_postgres
 
 HOLD = """
 from bothy_kit.postgres import running_postgres
@@ -99,3 +99,19 @@ def test_postgres_and_its_folder_go_with_a_program_that_is_ended(end: signal.Sig
     while folder.exists() or Path(f"/proc/{server}").exists():
         assert time.monotonic() < deadline, "the server or its folder was left behind"
         time.sleep(0.02)
+
+
+def test_a_server_of_ours_stops_and_starts_with_what_it_holds() -> None:
+    with own_server() as server:
+        name = server.postgres.create_database()
+        with psycopg.connect(server.postgres.url(name), autocommit=True) as connection:
+            connection.execute("CREATE TABLE words AS SELECT 'bothy' AS word")
+            server.stop()
+            with pytest.raises(psycopg.OperationalError):
+                connection.execute("SELECT 1")
+        with pytest.raises(psycopg.OperationalError):
+            psycopg.connect(server.postgres.url(name))
+        server.start()
+        server.wait()
+        with psycopg.connect(server.postgres.url(name)) as connection:
+            assert connection.execute("SELECT word FROM words").fetchall() == [("bothy",)]

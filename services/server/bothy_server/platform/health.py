@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlalchemy import text
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -23,13 +25,21 @@ _PROBE = text("SELECT 1")
 class Health:
     """Ready until the process leaves. A database that is away is told, and changes nothing: terminals go on without it."""
 
-    def __init__(self, database: Database, clock: ClusterClock, clock_warn: float) -> None:
-        """``clock_warn`` is the key ``cluster.clock_warn``, in seconds."""
+    def __init__(
+        self, database: Database, clock: ClusterClock, clock_warn: float, on_away: Callable[[], None] = lambda: None
+    ) -> None:
+        """``clock_warn`` is the key ``cluster.clock_warn``, in seconds; ``on_away`` hears each time that none answers."""
         self._database = database
         self._clock = clock
         self._clock_warn = clock_warn
+        self._on_away = on_away
         self._database_answers = True  # the process started because it did
         self._leaving = False
+        self._reports: dict[str, Callable[[], str]] = {}
+
+    def report(self, name: str, check: Callable[[], str]) -> None:
+        """Let :meth:`checks` tell one more thing, ``ok`` or a reason. ``check`` never waits."""
+        self._reports[name] = check
 
     def leave(self) -> None:
         """Not ready from now on."""
@@ -48,12 +58,15 @@ class Health:
             "node": "leaving" if self._leaving else "ok",
             "database": "ok" if self._database_answers else "away",
             "clock": clock,
+            **{name: check() for name, check in self._reports.items()},
         }
 
     async def run(self) -> None:
         """Ask the database every second until cancelled."""
         while True:
             self._database_answers = await self._ask()
+            if not self._database_answers:
+                self._on_away()
             await self._clock.sleep_until(self._clock.monotonic() + _INTERVAL_S)
 
     async def _ask(self) -> bool:

@@ -63,10 +63,18 @@ class Cluster(Group):
     """One node, or several that share a database and signal one another through it."""
     max_waiting_signals: Count = 10_000
     """Signals that wait to be sent, or to be handled by one part of a node; more are as good as lost, and rows are read again."""
-    clock_interval: Seconds = 10
-    """The database's clock is read this often."""
+    status_interval: Seconds = 10
+    """A process writes how it is into its row, and reads the database's clock, this often."""
+    node_forget_after: Seconds = 86400
+    """The row of a process that was silent for this long is removed."""
     clock_warn: Seconds = 2
     """A difference between the node's clock and the database's that is reported. Nothing else depends on it."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.node_forget_after <= self.status_interval:
+            raise ValueError("node_forget_after must be longer than status_interval")
+        return self
 
 
 class Server(Group):
@@ -190,6 +198,10 @@ class Terminal(Group):
     """A host service sends a heartbeat this often."""
     host_heartbeat_miss_limit: Count = 3
     """A control connection that missed this many heartbeats is closed."""
+    host_duplicate_probe_timeout: Seconds = 3
+    """When a host connects a second time, whoever is on its older connection has this long to answer. With several nodes a new connection is asked to open sessions only after twice as long."""
+    presence_flush_interval: Seconds = 0.25
+    """Heartbeats of hosts are told to the other nodes in batches, this often."""
     idle_timeout: Seconds = 12 * 3600
     """A paired session without any input and output is idle after this time and is told so."""
     idle_grace: Seconds = 60
@@ -202,6 +214,8 @@ class Terminal(Group):
     """The session's own device attaches without a step-up this long after it left."""
     session_token_ttl: Seconds = 60
     """Life of stream and session tokens."""
+    stale_right_max: Seconds = 600
+    """With the database away, a device that was let in before may meet its host again until this long after the last news."""
     max_sessions_per_person: Count = 16
     """Sessions of one person that are not closed."""
     max_sessions_per_host: Count = 32
@@ -212,6 +226,10 @@ class Terminal(Group):
     """Sessions that one node expects sides of."""
     sweep_interval: Seconds = 10
     """A worker looks this often for sessions that no node ended."""
+    sweep_batch: Count = 500
+    """Sessions that a worker ends in one transaction."""
+    last_frame_interval: Seconds = 60
+    """What passed in a session, and that something passed, is written at most this often while it is paired."""
     stall_timeout: Seconds = 120
     """A side that takes nothing for this long while bytes wait for it is closed."""
     close_linger: Seconds = 10

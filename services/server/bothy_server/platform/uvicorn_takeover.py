@@ -3,7 +3,8 @@
 An endpoint accepts and identifies its peer with ordinary receive and send, then calls
 ``scope["extensions"]["bothy.takeover"](make)`` and returns. From then on the protocol that ``make`` returned owns the
 transport. It gets every byte that the endpoint has not received as a message, from its first frame on. A second
-extension, ``bothy.message_limit``, lets an endpoint that stays raise the size of messages once it knows its peer.
+extension, ``bothy.message_limit``, lets an endpoint that stays raise the size of messages once it knows its peer, and a
+third, ``bothy.ping``, lets it see whether somebody is there.
 
 To make that possible, uvicorn's parser is fed frame by frame, at most one message ahead of the endpoint. Pass
 :class:`TakeoverWebSocketProtocol` as ``ws=`` and :class:`TakeoverHttpProtocol` as ``http=`` in ``uvicorn.Config``; the
@@ -24,6 +25,7 @@ from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
 from websockets.http11 import Request
 
 from bothy_wire.close_codes import CloseCode
@@ -32,6 +34,7 @@ P = TypeVar("P", bound=asyncio.Protocol)
 
 TAKEOVER = "bothy.takeover"
 MESSAGE_LIMIT = "bothy.message_limit"
+PING = "bothy.ping"
 LONGEST_HEADER = 14
 
 
@@ -50,6 +53,17 @@ class MessageLimit(Protocol):
 
     def __call__(self, size_bytes: int) -> None:
         """Refuse messages longer than this from the next frame on, with 1009; ``ws_max_size`` holds until then."""
+
+
+class Ping(Protocol):
+    """The third extension."""
+
+    async def __call__(self, payload: bytes) -> None:
+        """Ping with ``payload`` (at most 125 bytes, not in use by another call); returns at the pong that carries it.
+
+        A pong behind a message is seen once the endpoint has received that. There is no timeout, and none at the end of
+        the connection. Raises ClientDisconnected when it is not open at the call.
+        """
 
 
 class TakeoverHttpProtocol(HttpToolsProtocol):
@@ -88,6 +102,7 @@ class TakeoverWebSocketProtocol(WebSocketsSansIOProtocol):
         self._expiry: asyncio.TimerHandle | None = None
         self._unread = bytearray()  # not parsed yet
         self._offered = bytearray()  # parsed, but the endpoint has not received the message
+        self._pings: dict[bytes, asyncio.Future[None]] = {}
 
     def handle_connect(self, event: Request) -> None:
         """Start the endpoint with the extensions in its scope; nothing more is read until it accepts."""
@@ -96,6 +111,7 @@ class TakeoverWebSocketProtocol(WebSocketsSansIOProtocol):
             extensions = cast(dict[str, Any], self.scope["extensions"])
             extensions[TAKEOVER] = self._take_over
             extensions[MESSAGE_LIMIT] = self._limit_messages
+            extensions[PING] = self._ping
             self.transport.pause_reading()
 
     def data_received(self, data: bytes) -> None:
@@ -144,6 +160,25 @@ class TakeoverWebSocketProtocol(WebSocketsSansIOProtocol):
             self._expiry.cancel()
         super().connection_lost(exc)
 
+    def handle_pong(self, event: Frame) -> None:
+        """An answer; one that nobody waits for is uvicorn's."""
+        waiting = self._pings.get(bytes(event.data))
+        if waiting is None:
+            super().handle_pong(event)
+        elif not waiting.done():
+            waiting.set_result(None)
+
+    async def _ping(self, payload: bytes) -> None:
+        """See :class:`Ping`."""
+        self._assert_open()
+        self._pings[payload] = self.loop.create_future()
+        try:
+            self.conn.send_ping(payload)
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            await self._pings[payload]
+        finally:
+            del self._pings[payload]
+
     def _limit_messages(self, size_bytes: int) -> None:
         """See :class:`MessageLimit`."""
         self.conn.max_message_size = size_bytes
@@ -171,11 +206,14 @@ class TakeoverWebSocketProtocol(WebSocketsSansIOProtocol):
     def _wants_more(self) -> bool:
         return not self.read_paused and self.writable.is_set() and not self.transport.is_closing()
 
+    def _assert_open(self) -> None:
+        if not self.handshake_complete or self.close_sent or self.transport.is_closing():
+            raise ClientDisconnected
+
     def _take_over(self, make: Callable[[asyncio.Transport], P]) -> P:
         """See :class:`Takeover`."""
         transport = self.transport
-        if not self.handshake_complete or self.close_sent or transport.is_closing():
-            raise ClientDisconnected
+        self._assert_open()
         protocol = make(transport)
         left_over = bytes(self._offered + self._unread)
 

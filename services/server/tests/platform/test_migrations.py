@@ -14,7 +14,7 @@ from bothy_kit.postgres import Postgres
 from bothy_server.migrations import run
 from bothy_wire.frames import CloseReason, OpenFailure
 
-ALL = ["0001", "0002"]
+ALL = ["0001", "0002", "0003"]
 
 
 @pytest.fixture
@@ -127,7 +127,12 @@ def test_a_retired_host_gives_its_name_free_and_a_living_one_does_not(furnished)
 
 
 def test_the_tables_are_those_of_the_specification(database_url):
-    page = (Path(__file__).parents[4] / "docs" / "spec" / "data.md").read_text().partition("## Tables")[2]
+    page = (
+        (Path(__file__).parents[4] / "docs" / "spec" / "data.md")
+        .read_text()
+        .partition("## Tables")[2]
+        .partition("### ")[0]
+    )
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")][2:]
     with psycopg.connect(database_url) as connection:
         tables = connection.execute(

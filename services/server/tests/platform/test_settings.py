@@ -46,6 +46,7 @@ def test_the_defaults_are_those_of_the_design():
         ("wire", {"max_frame_bytes": "63 KiB"}, "greater than or equal to 65536"),
         ("relay", {"buffer_low_bytes": "256 KiB"}, "buffer_low_bytes must be below"),
         ("cluster", {"mode": "many"}, "'single' or 'multi'"),
+        ("cluster", {"status_interval": "1 d"}, "node_forget_after must be longer"),
         ("cluster", {"clock_warn": 0}, "greater than 0"),
         ("cluster", {"clock_warn": float("inf")}, "finite"),
         ("terminal", {"max_sessions_per_host": 0}, "greater than 0"),
@@ -84,3 +85,14 @@ def test_every_key_changes_something(key):
     name = key.rpartition(".")[2]
     readers = [path for path in SOURCES.rglob("*.py") if path.name != "settings.py" and f".{name}" in path.read_text()]
     assert readers
+
+
+@pytest.mark.parametrize("mode", ["single", "multi"])
+def test_cluster_mode_key(mode):
+    assert settings(cluster={"mode": mode}).cluster.mode == mode
+    assert settings().cluster.mode == "single"
+    for other in ("many", "SINGLE", "", None, 1):
+        with pytest.raises(ValidationError) as refused:
+            settings(cluster={"mode": other})
+        (error,) = refused.value.errors()
+        assert (error["loc"], error["msg"]) == (("cluster", "mode"), "Input should be 'single' or 'multi'")

@@ -21,6 +21,7 @@ from websockets.frames import Close, Frame, Opcode
 from bothy_server.kernel.clock import Clock
 from bothy_server.platform.uvicorn_takeover import (
     MESSAGE_LIMIT,
+    PING,
     TAKEOVER,
     TakeoverHttpProtocol,
     TakeoverWebSocketProtocol,
@@ -465,6 +466,51 @@ def test_an_identified_peer_may_be_allowed_more(on_loop):
     on_loop(scenario)
 
 
+def test_only_the_pong_with_the_payload_answers_a_ping(on_loop):
+    async def scenario():
+        answered: list[bytes] = []
+
+        async def endpoint(scope, receive, send):
+            await send({"type": "websocket.accept"})
+
+            async def ping(payload):
+                await scope["extensions"][PING](payload)
+                answered.append(payload)
+                await send({"type": "websocket.send", "bytes": payload})
+
+            async with asyncio.TaskGroup() as pings:
+                tasks = [pings.create_task(ping(payload)) for payload in (b"one", b"two", b"never")]
+                assert (await receive())["text"] == "hello"
+                assert answered == []
+                assert (await receive())["type"] == "websocket.disconnect"
+                for task in tasks:
+                    task.cancel()
+            with pytest.raises(ClientDisconnected):
+                await scope["extensions"][PING](b"late")
+            answered.append(b"refused")
+
+        async with Node(endpoint) as node:
+            client = await node.dial()
+            client.write(UPGRADE % b"")
+            await client.upgraded()
+            assert [await client.frame() for _ in range(3)] == [
+                (Opcode.PING, b"one"),
+                (Opcode.PING, b"two"),
+                (Opcode.PING, b"never"),
+            ]
+            client.write(masked(Opcode.PONG, b"") + masked(Opcode.PONG, b"on") + HELLO)
+            client.write(masked(Opcode.PONG, b"two") + masked(Opcode.PONG, b"two"))
+            assert await client.frame() == (Opcode.BINARY, b"two")
+            client.write(masked(Opcode.PONG, b"one"))
+            assert await client.frame() == (Opcode.BINARY, b"one")
+            client.write(masked(Opcode.CLOSE, b"\x03\xe8"))
+            await client.close_code()
+            await node.forgotten()
+        assert answered == [b"two", b"one", b"refused"]
+
+    on_loop(scenario)
+
+
 def test_two_forwarders_take_over_and_are_joined(on_loop):
     """The real use: what a side sent too early is a violation, what it sends when joined reaches the other."""
     limits = ForwarderLimits(4096, 256, 65536, 16384, None, 120, 10, 20, 20)
@@ -600,5 +646,7 @@ def test_the_private_parts_of_uvicorn_are_as_they_were():
     assert "if self.read_paused and self.queue.empty():" in inspect.getsource(ws.receive)
     assert "if self.disconnected:" in inspect.getsource(ws.send)
     assert "self.transport.pause_reading()" in inspect.getsource(ws.send_receive_event_to_app)
+    assert "self.handle_pong(event)" in inspect.getsource(ws.handle_events)
+    assert "!= self.pending_ping_payload" in inspect.getsource(ws.handle_pong)
     for name in ("stop_keepalive", "handle_parser_exception", "shutdown"):
         assert callable(getattr(ws, name))

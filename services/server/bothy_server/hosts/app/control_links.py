@@ -6,45 +6,50 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from bothy_server.hosts.app.ports import ControlLink
-from bothy_wire.close_codes import CloseCode
+from bothy_server.hosts.domain.duplicates import is_older
 from bothy_wire.frames import Frame
-from bothy_wire.ids import HostId
+from bothy_wire.ids import ConnId, HostId
 
 
 class ControlLinks:
     """Every connection that named its host is entered before the host's row is read; so no change of the row is missed.
 
-    One of a host is *the* link: the newest that was admitted. A late clean-up compares identity (``docs/spec/cluster.md``,
-    E2a, D6).
+    Those that were admitted hear of one another. A late clean-up compares identity (``docs/spec/cluster.md``, E2a, D6).
     """
 
     def __init__(self) -> None:
         """Empty."""
         self._registered: defaultdict[HostId, set[ControlLink]] = defaultdict(set)
-        self._links: dict[HostId, ControlLink] = {}
+        self._admitted: defaultdict[HostId, dict[ConnId, ControlLink]] = defaultdict(dict)
 
     def register(self, link: ControlLink) -> None:
         """Enter a connection that has proved nothing yet. It is told when the row of the host it named changes."""
         self._registered[link.host_id].add(link)
 
     def admit(self, link: ControlLink) -> None:
-        """It is the host's. An older one on this node is closed: the host dialled again."""
-        older = self._links.get(link.host_id)
-        self._links[link.host_id] = link
-        if older is not None and older is not link:
-            older.close(CloseCode.SILENT)
+        """It is the host's. Newer ones that have reported on this node may be news to it."""
+        self._admitted[link.host_id][link.conn_id] = link
+        for other in self._of(link.host_id):
+            if other.eligible and other is not link:
+                link.announced(other.conn_id)
 
     def unregister(self, link: ControlLink) -> None:
-        """Remove exactly this connection, never a newer one."""
+        """Remove exactly this connection, never a newer one; the others hear of it."""
         self._registered[link.host_id].discard(link)
         if not self._registered[link.host_id]:
             del self._registered[link.host_id]
-        if self._links.get(link.host_id) is link:
-            del self._links[link.host_id]
+        gone = [conn_id for conn_id, each in self._admitted.get(link.host_id, {}).items() if each is link]
+        for conn_id in gone:
+            del self._admitted[link.host_id][conn_id]
+            self.gone(link.host_id, conn_id)
+        if not self._admitted.get(link.host_id):
+            self._admitted.pop(link.host_id, None)
 
     def __iter__(self) -> Iterator[ControlLink]:
-        """The links of all hosts; a copy, since they come and go meanwhile."""
-        return iter(list(self._links.values()))
+        """The admitted links of all hosts; a copy, since they come and go meanwhile."""
+        return iter([link for links in self._admitted.values() for link in links.values()])
+
+    # ---- rows -----------------------------------------------------------------------------------------------------
 
     def judge_again(self, host_id: HostId) -> None:
         """The row of a host changed: every connection that named it reads it."""
@@ -56,18 +61,41 @@ class ControlLinks:
         for host_id in list(self._registered):
             self.judge_again(host_id)
 
-    def of(self, host_id: HostId) -> ControlLink | None:
-        """The link of a host."""
-        return self._links.get(host_id)
+    # ---- one another ----------------------------------------------------------------------------------------------
 
-    def eligible(self, host_id: HostId) -> ControlLink | None:
-        """The link of a host that may be told to open sessions."""
-        link = self._links.get(host_id)
-        return link if link is not None and link.eligible else None
+    def older(self, link: ControlLink) -> frozenset[ConnId]:
+        """The older connections of its host on this node."""
+        return frozenset(each.conn_id for each in self._of(link.host_id) if is_older(each.conn_id, link.conn_id))
+
+    def announced(self, host_id: HostId, conn_id: ConnId) -> None:
+        """A connection of the host has reported, here or elsewhere."""
+        for link in self._of(host_id):
+            link.announced(conn_id)
+
+    def gone(self, host_id: HostId, conn_id: ConnId) -> None:
+        """A connection of the host went, here or elsewhere."""
+        for link in self._of(host_id):
+            link.gone(conn_id)
+
+    # ---- to the host ----------------------------------------------------------------------------------------------
+
+    def has(self, host_id: HostId) -> bool:
+        """Whether the host has a connection here."""
+        return host_id in self._admitted
 
     def send(self, host_id: HostId, frame: Frame) -> bool:
-        """Send to the host if it is here and eligible; whether it was."""
-        link = self.eligible(host_id)
-        if link is not None:
-            link.send(frame)
-        return link is not None
+        """Send to the host if it is here and eligible; whether it was. Its newest connection counts."""
+        return _send([link for link in self._of(host_id) if link.eligible], frame)
+
+    def dial(self, host_id: HostId, frame: Frame) -> bool:
+        """Send ``host.session.open``: only where nothing speaks against the connection (D1, D4)."""
+        return _send([link for link in self._of(host_id) if link.serving], frame)
+
+    def _of(self, host_id: HostId) -> list[ControlLink]:
+        return list(self._admitted.get(host_id, {}).values())
+
+
+def _send(links: list[ControlLink], frame: Frame) -> bool:
+    if links:
+        max(links, key=lambda link: link.conn_id).send(frame)
+    return bool(links)

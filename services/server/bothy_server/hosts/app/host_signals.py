@@ -24,8 +24,10 @@ class HostSignals:
         """See the port ``SignalHandler``."""
         for signal in signals:
             match signal:
-                case HostPresent() | HostGone():
-                    self._presence.heard(signal)
+                case HostPresent(host_id, conn_id) if self._presence.heard(signal):
+                    self._links.announced(host_id, conn_id)
+                case HostGone(host_id, conn_id) if self._presence.heard(signal):
+                    self._links.gone(host_id, conn_id)
                 case HostClose(host_id):
                     self._links.judge_again(host_id)
                 case _:
@@ -40,4 +42,4 @@ class HostSignals:
     async def on_gap(self) -> None:
         """Signals or events were missed."""
         self._links.judge_all_again()
-        self._presence.announce()
+        self._presence.announce_all()

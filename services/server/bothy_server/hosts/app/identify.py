@@ -37,11 +37,17 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True)
+class Passed:
+    """The host's key, with a join value that was passed already: not admitted; whoever answers on it is a copy (D5)."""
+
+    pairing_seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """Close with this code."""
 
     code: CloseCode
-    reason: str = ""
 
 
 class Identify:
@@ -54,7 +60,7 @@ class Identify:
         self._clock = clock
         self._origins = origins
 
-    async def identify(self, challenge: bytes, frame: HostIdentify) -> Admitted | Waits | Refused:
+    async def identify(self, challenge: bytes, frame: HostIdentify) -> Admitted | Waits | Passed | Refused:
         """Judge one identify. Raises ``StorageUnavailable`` when the row cannot be read."""
         host_id = HostId(frame.host_id)
         async with self._uow() as unit:
@@ -71,9 +77,7 @@ class Identify:
                 return Waits(host.pairing_seq)
             joined = judge(presented, host.join_confirmed, host.join_offered)
             if isinstance(joined, Behind):
-                return Refused(
-                    CloseCode.SILENT, "join value behind: a copy of this host, or one restored from a backup"
-                )
+                return Passed(host.pairing_seq)
             conn_id = self._conn_id(host)
             await unit.of(HostStore).record_identify(host_id, conn_id, frame.boot_id, joined.confirmed, joined.offered)
         return Admitted(

@@ -108,6 +108,11 @@ class Pairing:
             raise host_unknown()
         return host
 
+    async def list(self) -> list[Host]:
+        """Hosts that are not retired, by name; for the server's own command line."""
+        async with self._uow() as unit:
+            return [host for host in await unit.of(HostStore).all() if host.state is not HostState.RETIRED]
+
     async def issue_code(self, host_id: HostId, caller: Caller | None) -> tuple[str, float]:
         """A one-time code and its life in seconds. For a host that has keys this *is* the re-pairing: it loses them now."""
         code = format_code(secrets.token_bytes(CODE_BYTES))

@@ -39,6 +39,9 @@ class HostStore(Protocol):
     async def use_code(self, code_hash: bytes) -> HostId | None:
         """Spend an unexpired code. One caller wins."""
 
+    async def prune_codes(self) -> int:
+        """Forget expired codes; how many went."""
+
     async def clear_pairing(self, host_id: HostId) -> None:
         """Raise ``pairing_seq``, clear keys and counters, set ``pending``."""
 
@@ -49,6 +52,9 @@ class HostStore(Protocol):
 
     async def set_state(self, host_id: HostId, state: HostState, reason: str | None = None) -> None:
         """Write a transition."""
+
+    async def disable(self, host_id: HostId, pairing_seq: int, reason: str) -> bool:
+        """``active`` to ``disabled``, only while the pairing is this one; whether this call did it."""
 
     async def record_identify(
         self, host_id: HostId, conn_id: ConnId, boot_id: UUID, join_confirmed: int, join_offered: int
@@ -87,7 +93,11 @@ class ControlLink(Protocol):
 
     @property
     def eligible(self) -> bool:
-        """Active and reported: may be told to open sessions."""
+        """Active and reported: the host counts as connected."""
+
+    @property
+    def serving(self) -> bool:
+        """Eligible, and no other connection speaks against it: may be told to open sessions."""
 
     def send(self, frame: Frame) -> None:
         """Queue one frame. A link whose queue is full is closed."""
@@ -97,6 +107,12 @@ class ControlLink(Protocol):
 
     def judge_again(self) -> None:
         """The host's row changed: read it and stay, proceed or go."""
+
+    def announced(self, conn_id: ConnId) -> None:
+        """Another connection of the host has reported, wherever it is."""
+
+    def gone(self, conn_id: ConnId) -> None:
+        """Another connection of the host went."""
 
 
 class Signals(Protocol):
@@ -113,7 +129,10 @@ class HostEvents(Protocol):
         """The host leaves ``active``: end its sessions with this close_reason, in the same unit."""
 
     async def reported(self, link: ControlLink, boot_id: UUID, sessions: Sequence[ReportedSession]) -> None:
-        """A link became eligible and told what the host runs."""
+        """A link told what the host runs."""
+
+    async def serve(self, link: ControlLink, boot_id: UUID, sessions: Sequence[ReportedSession]) -> None:
+        """From now on a link speaks for the host: what it did not name in its report is to be opened, or over."""
 
     async def started(self, link: ControlLink, session_id: SessionId) -> None:
         """The host says that a program runs; answer by ``host.session.recorded``."""

@@ -6,10 +6,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Literal
 from uuid import UUID
 
 from bothy_wire.close_codes import CloseCode
 from bothy_wire.ids import ConnId, HostId
+
+DUPLICATE_CONNECTION = "duplicate_connection"
+"""Why a host is disabled whose key two machines hold."""
+OPERATOR = "operator"
+"""Why a host is disabled that a person disabled."""
 
 
 class HostState(StrEnum):
@@ -19,6 +25,37 @@ class HostState(StrEnum):
     ACTIVE = "active"
     DISABLED = "disabled"
     RETIRED = "retired"
+
+
+Act = Literal["confirm", "disable", "duplicate", "enable", "retire", "code"]
+"""What moves a host: its owner's confirmation, a decision, the duplicate verdict, a new pairing code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One allowed move."""
+
+    source: HostState
+    target: HostState
+    act: Act
+
+
+TRANSITIONS = (
+    Transition(HostState.PENDING, HostState.ACTIVE, "confirm"),
+    Transition(HostState.ACTIVE, HostState.DISABLED, "disable"),
+    Transition(HostState.ACTIVE, HostState.DISABLED, "duplicate"),
+    Transition(HostState.DISABLED, HostState.ACTIVE, "enable"),
+    Transition(HostState.PENDING, HostState.RETIRED, "retire"),
+    Transition(HostState.ACTIVE, HostState.RETIRED, "retire"),
+    Transition(HostState.DISABLED, HostState.RETIRED, "retire"),
+    Transition(HostState.ACTIVE, HostState.PENDING, "code"),
+    Transition(HostState.DISABLED, HostState.PENDING, "code"),
+)
+
+
+def sources(act: Act) -> frozenset[HostState]:
+    """The states in which ``act`` may find a host."""
+    return frozenset(move.source for move in TRANSITIONS if move.act == act)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +93,7 @@ def close_code(host: Host | None, pairing_seq: int) -> CloseCode | None:
     match host.state:
         case HostState.PENDING | HostState.ACTIVE:
             return None
-        case HostState.DISABLED if host.disabled_reason == "duplicate_connection":
+        case HostState.DISABLED if host.disabled_reason == DUPLICATE_CONNECTION:
             return CloseCode.DUPLICATE_CONNECTION
         case HostState.DISABLED | HostState.RETIRED:
             return CloseCode.HOST_DISABLED

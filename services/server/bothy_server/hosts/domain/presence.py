@@ -52,18 +52,22 @@ class PresenceView:
         self._stale_until = -inf
         self._swept_at = -inf
 
-    def seen(self, host_id: HostId, conn_id: ConnId, now: float) -> None:
-        """Another node holds this connection. Ignored for one that went or that this node holds."""
+    def seen(self, host_id: HostId, conn_id: ConnId, now: float) -> bool:
+        """Another node holds this connection. False, and ignored, for one that went or that this node holds."""
         host = self._hosts.setdefault(host_id, _Host())
-        if conn_id not in host.held and now > host.gone.get(conn_id, -inf) + self._limits.window:
-            host.remote[conn_id] = now
+        if conn_id in host.held or now <= host.gone.get(conn_id, -inf) + self._limits.window:
+            return False
+        host.remote[conn_id] = now
+        return True
 
-    def gone(self, host_id: HostId, conn_id: ConnId, now: float) -> None:
-        """The node that held it says that it went. Nobody else can say so of a connection that this node holds."""
+    def gone(self, host_id: HostId, conn_id: ConnId, now: float) -> bool:
+        """The node that held it says that it went. Nobody else can say so of a connection that this node holds: False."""
         host = self._hosts.setdefault(host_id, _Host())
-        if conn_id not in host.held:
-            host.remote.pop(conn_id, None)
-            host.gone[conn_id] = now
+        if conn_id in host.held:
+            return False
+        host.remote.pop(conn_id, None)
+        host.gone[conn_id] = now
+        return True
 
     def held(self, host_id: HostId, conn_id: ConnId, now: float) -> None:
         """This node holds an eligible connection and just heard from it."""

@@ -46,8 +46,8 @@ class HostSessions:
     # ---- to the host --------------------------------------------------------------------------------------------
 
     def dial(self, record: SessionRecord) -> None:
-        """Ask the host to dial, if its control connection is here."""
-        self._links.send(record.host_id, open_frame(record))
+        """Ask the host to dial, if a control connection is here that may be asked."""
+        self._links.dial(record.host_id, open_frame(record))
 
     def end(self, record: SessionRecord) -> None:
         """Tell the host that a session is over, if its control connection is here."""
@@ -62,30 +62,39 @@ class HostSessions:
         await end_sessions(unit, [record.id for record in live], reason)
 
     async def reported(self, link: ControlLink, boot_id: UUID, sessions: Sequence[ReportedSession]) -> None:
-        """Make rows and host agree: each session is started, detached, dialled or ended as the report says."""
+        """Make rows and host agree: each session that it names is started, detached or ended as the report says."""
         listed = {SessionId(each.session_id): each for each in sessions}
-        connected_at = time_of(link.conn_id)
         async with self._uow() as unit:
             rows = {record.id: record for record in await unit.of(SessionStore).live_of_host(link.host_id)}
-            to_dial = []
-            for record in rows.values():
-                said = listed.get(record.id)
-                if said is None and record.paired_at is None:
-                    to_dial.append(record)
-                elif said is None and record.boot_id != boot_id:
-                    await end_sessions(unit, [record.id], "host_restarted")
-                elif said is None and record.paired_at is not None and record.paired_at < connected_at:
-                    await end_sessions(unit, [record.id], "host_lost")
-                elif said is not None and said.phase == "running":
-                    await _running(unit, record, said)
+            for session_id in listed.keys() & rows.keys():
+                if listed[session_id].phase == "running":
+                    await _running(unit, rows[session_id], listed[session_id])
             gone = await unit.of(SessionStore).rows(listed.keys() - rows.keys())
-        for record in to_dial:
-            link.send(open_frame(record))
         for session_id in listed.keys() - rows.keys():
             ended = gone.get(session_id)
             mine = ended is not None and ended.host_id == link.host_id
             reason = (ended.close_reason if mine and ended is not None else None) or "host_repaired"
             link.send(HostSessionClose(session_id=session_id, reason=reason))
+        if link.serving:
+            await self.serve(link, boot_id, sessions)
+
+    async def serve(self, link: ControlLink, boot_id: UUID, sessions: Sequence[ReportedSession]) -> None:
+        """What the host does not name is dialled, or ended. A machine that may be a copy has no say in that."""
+        listed = {SessionId(each.session_id) for each in sessions}
+        connected_at = time_of(link.conn_id)
+        async with self._uow() as unit:
+            live = await unit.of(SessionStore).live_of_host(link.host_id)
+            missing = [record for record in live if record.id not in listed]
+            for record in missing:
+                if record.paired_at is None:
+                    continue
+                if record.boot_id != boot_id:
+                    await end_sessions(unit, [record.id], "host_restarted")
+                elif record.paired_at < connected_at:
+                    await end_sessions(unit, [record.id], "host_lost")
+        for record in missing:
+            if record.paired_at is None and link.serving:
+                link.send(open_frame(record))
 
     async def started(self, link: ControlLink, session_id: SessionId) -> None:
         """``opening`` to ``active``; the answer tells the state that is stored, whoever stored it."""

@@ -112,8 +112,8 @@ class SessionStore(Protocol):
     ) -> list[SessionRecord]:
         """End sessions; ``never_paired`` and ``opening`` restrict which. Returns those that this call ended."""
 
-    async def overdue(self, open_timeout_s: float, start_timeout_s: float) -> list[Overdue]:
-        """Sessions that a sweep has to end, with the reason."""
+    async def add_moved(self, moved: Collection[Moved]) -> None:
+        """Add to ``bytes_in`` and ``bytes_out``, and set ``last_frame_at`` to now. Each session at most once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +129,12 @@ class NewSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Overdue:
-    """One finding of the sweep."""
+class Moved:
+    """Payload that passed since it was last written: ``bytes_in`` to the host, ``bytes_out`` to the device."""
 
-    id: SessionId
-    reason: CloseReason
-    detail: OpenFailure | None
+    session_id: SessionId
+    bytes_in: int
+    bytes_out: int
 
 
 class Signals(Protocol):
@@ -153,6 +153,10 @@ class Telemetry(Protocol):
 
 class SideLink(Protocol):
     """One side of a session as the rules see it. No call blocks or raises; after :meth:`SideEvents.gone` all do nothing."""
+
+    @property
+    def forwarded_bytes(self) -> int:
+        """Payload bytes that passed from this side to its counterparts. It only grows, and stays when the side is gone."""
 
     def send_text(self, text: str) -> None:
         """Send one control frame at the next border of the outgoing stream, before anything forwarded later."""

@@ -7,27 +7,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import ParamSpec, assert_never
 
 from bothy_server.hosts.app.api import ControlLinks
 from bothy_server.identity.app.api import SessionToken, Tokens
 from bothy_server.kernel.clock import Clock, Timer
 from bothy_server.kernel.unit import Event, StorageUnavailable, UnitOfWork
+from bothy_server.terminal.app.earlier_decision import EarlierDecision
 from bothy_server.terminal.app.host_sessions import open_frame
 from bothy_server.terminal.app.open_session import tell_ended
 from bothy_server.terminal.app.ports import Pump, SessionRecord, SessionStore, SideLink, Signals, Telemetry
 from bothy_server.terminal.app.row_reader import RowReader
 from bothy_server.terminal.app.storage_watch import StorageWatch
+from bothy_server.terminal.app.traffic import Traffic
 from bothy_server.terminal.domain import rendezvous as rule
-from bothy_server.terminal.domain.admission import DeviceIdentity, Identity
-from bothy_server.terminal.domain.session import Row
+from bothy_server.terminal.domain.admission import DeviceIdentity, HostIdentity, Identity
+from bothy_server.terminal.domain.session import Row, SessionState
 from bothy_server.terminal.domain.signals import SessionPaired, SessionRedial
 from bothy_wire.close_codes import CloseCode, fit_reason
 from bothy_wire.frames import SideAccepted, SidePaired, SideUnpaired, encode
 from bothy_wire.ids import SessionId
 from bothy_wire.signing import thumbprint
+
+P = ParamSpec("P")
 
 _log = logging.getLogger(__name__)
 _ACCEPTED = encode(SideAccepted())
@@ -49,6 +53,8 @@ class Means:
     limits: rule.Limits
     reader: RowReader
     storage: StorageWatch
+    earlier: EarlierDecision
+    traffic: Traffic
     tasks: asyncio.TaskGroup
 
 
@@ -64,6 +70,7 @@ class Rendezvous:
         self._record: SessionRecord | None = None
         self._links: dict[int, SideLink] = {}
         self._identities: dict[int, Identity] = {}
+        self._host: HostIdentity | None = None
         self._timer: Timer | None = None
         self._stopped = False
         self._under_way: set[asyncio.Task[None]] = set()
@@ -74,6 +81,11 @@ class Rendezvous:
     def paired(self) -> bool:
         """Whether bytes pass."""
         return rule.is_paired(self._state)
+
+    @property
+    def remembered_host(self) -> HostIdentity | None:
+        """The host that was last here, where N1a lets it in although the database is away."""
+        return self._host if self._decided_before() else None
 
     # ---- what happens -------------------------------------------------------------------------------------------
 
@@ -119,6 +131,8 @@ class Rendezvous:
                 self._perform(effect)
         except Exception:  # noqa: BLE001 - a border that must hold
             self._break()
+        if not self.paired:
+            self._means.traffic.parted(self._session_id)
         self._arm()
         self._finish()
 
@@ -139,6 +153,7 @@ class Rendezvous:
                 links[host].send_text(_HOST_PAIRED)
                 links[device].send_text(encode(SidePaired(session_token=token)))
                 means.pump.join(links[device], links[host])
+                means.traffic.joined(self._session_id, links[device], links[host])
                 self.unmet.difference_update((links[device], links[host]))
             case rule.Part(_, stays, leaves):
                 means.pump.part(links[stays], links[leaves])
@@ -163,12 +178,16 @@ class Rendezvous:
             record = await self._means.reader.read(self._session_id)
         except StorageUnavailable:
             self._means.storage.lost()
-            self.feed(rule.RowRead(conn, None, failed=True))
-            return
+            if not isinstance(self._identities.get(conn), HostIdentity) or not self._decided_before():
+                self.feed(rule.RowRead(conn, None, failed=True))
+                return
+            record = self._record
         identity = self._identities.get(conn)
         if record is None or identity is None or not identity.fits(record.host_id, record.device_id, record.attach_seq):
             self.feed(rule.RowRead(conn, None))
             return
+        if isinstance(identity, HostIdentity):
+            self._host = identity
         self._record = record
         if record.paired_at is not None:
             self.unmet.discard(self._links[conn])  # a running session's: it may wait for hours
@@ -185,11 +204,35 @@ class Rendezvous:
                     unit.emit(_changed(found.record))
         except StorageUnavailable:
             self._means.storage.lost()
-            return rule.Checked(pairing, "unavailable")
+            return self._checked_before(pairing)
         assert found is not None, "rows of sessions are never deleted"
         record = found.record
         if found.outcome != "granted":
             return rule.Checked(pairing, found.outcome, to_row(record))
+        token = self._mint(record, found.channel_key)
+        return rule.Checked(pairing, "granted", to_row(record), record.paired_seq, token)
+
+    def _checked_before(self, pairing: int) -> rule.Checked:
+        """The answer of a check that could not be made: the earlier decision, where it still holds (N1a)."""
+        if not self._decided_before():
+            return rule.Checked(pairing, "unavailable")
+        assert self._record is not None
+        assert self._state.device is not None
+        device = self._identities[self._state.device.conn]
+        assert isinstance(device, DeviceIdentity)
+        token = self._mint(self._record, device.channel_key)
+        return rule.Checked(pairing, "stale", to_row(self._record), self._record.paired_seq, token)
+
+    def _decided_before(self) -> bool:
+        """Whether the device of a running session, let in by its row and here ever since, still has its right (N1a)."""
+        return (
+            self._record is not None
+            and self._record.state in {SessionState.ACTIVE, SessionState.DETACHED}
+            and self._state.device is not None
+            and self._means.earlier.holds
+        )
+
+    def _mint(self, record: SessionRecord, channel_key: bytes) -> str:
         token, _ = self._means.tokens.mint(
             SessionToken(
                 session_id=record.id,
@@ -197,10 +240,10 @@ class Rendezvous:
                 device_id=record.device_id,
                 profile=record.profile,
                 session_user=record.session_user,
-                channel_thumbprint=thumbprint(found.channel_key),
+                channel_thumbprint=thumbprint(channel_key),
             )
         )
-        return rule.Checked(pairing, "granted", to_row(record), record.paired_seq, token)
+        return token
 
     async def _write_detached(self, paired_seq: int) -> None:
         try:
@@ -232,19 +275,19 @@ class Rendezvous:
 
     def _redial(self) -> None:
         assert self._record is not None
-        if not self._means.control_links.send(self._record.host_id, open_frame(self._record)):
+        if not self._means.control_links.dial(self._record.host_id, open_frame(self._record)):
             self._means.signals.send(SessionRedial(self._record.host_id, self._session_id))
 
     # ---- what keeps it together -----------------------------------------------------------------------------------
 
-    def _spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
-        task = self._means.tasks.create_task(self._contained(work, *arguments))
+    def _spawn(self, work: Callable[P, Awaitable[None]], *args: P.args, **kwargs: P.kwargs) -> None:
+        task = self._means.tasks.create_task(self._contained(work, *args, **kwargs))
         self._under_way.add(task)
         task.add_done_callback(self._done)
 
-    async def _contained(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
+    async def _contained(self, work: Callable[P, Awaitable[None]], *args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            await work(*arguments)
+            await work(*args, **kwargs)
         except Exception:  # noqa: BLE001 - a border that must hold
             self._break()
 

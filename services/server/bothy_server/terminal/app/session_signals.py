@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Sequence
 
 from bothy_server.hosts.app.api import ControlLinks
@@ -16,7 +17,10 @@ from bothy_wire.ids import HostId, SessionId
 
 
 class SessionSignals:
-    """Reads the rows that signals and events name, once a batch, and lets the rows decide (``docs/spec/cluster.md``, S5)."""
+    """Reads the rows that signals and events name, once a batch, and lets the rows decide (``docs/spec/cluster.md``, S5).
+
+    One read at a time, from whichever source: else one that came late would undo what a newer one told (E2a).
+    """
 
     def __init__(self, uow: UnitOfWork, switchboard: Switchboard, hosts: HostSessions, links: ControlLinks) -> None:
         """``links``: the control connections on this node."""
@@ -24,9 +28,30 @@ class SessionSignals:
         self._switchboard = switchboard
         self._hosts = hosts
         self._links = links
+        self._turn = asyncio.Lock()
 
     async def handle(self, signals: Sequence[Signal]) -> None:
         """See the port ``SignalHandler``."""
+        async with self._turn:
+            await self._heard(signals)
+
+    async def on_events(self, events: Sequence[LoggedEvent]) -> None:
+        """New entries of the event log: sides of ended sessions leave, and their host is told."""
+        async with self._turn:
+            named = {
+                SessionId(event.session_id)
+                for event in (each.event for each in events)
+                if event.type == "terminal_session.changed" and event.session_id is not None
+                if self._switchboard.has(SessionId(event.session_id)) or self._host_is_here(event)
+            }
+            self._changed((await self._rows(named)).values())
+
+    async def on_gap(self) -> None:
+        """Signals or events were missed: read everything that is registered here."""
+        async with self._turn:
+            await self._missed()
+
+    async def _heard(self, signals: Sequence[Signal]) -> None:
         ours = [each for each in signals if isinstance(each, SessionOpen | SessionPaired | SessionRedial)]
         rows = await self._rows({each.session_id for each in ours})
         for signal in ours:
@@ -41,18 +66,7 @@ class SessionSignals:
                 case SessionPaired():
                     self._switchboard.paired_elsewhere(record.id)
 
-    async def on_events(self, events: Sequence[LoggedEvent]) -> None:
-        """New entries of the event log: sides of ended sessions leave, and their host is told."""
-        named = {
-            SessionId(event.session_id)
-            for event in (each.event for each in events)
-            if event.type == "terminal_session.changed" and event.session_id is not None
-            if self._switchboard.has(SessionId(event.session_id)) or self._host_is_here(event)
-        }
-        self._changed((await self._rows(named)).values())
-
-    async def on_gap(self) -> None:
-        """Signals or events were missed: read everything that is registered here."""
+    async def _missed(self) -> None:
         self._changed((await self._rows(self._switchboard.registered())).values())
         for link in self._links:
             if link.eligible:
@@ -77,7 +91,7 @@ class SessionSignals:
                 self._hosts.end(record)
 
     def _host_is_here(self, event: Event) -> bool:
-        return event.host_id is not None and self._links.of(HostId(event.host_id)) is not None
+        return event.host_id is not None and self._links.has(HostId(event.host_id))
 
     async def _rows(self, ids: set[SessionId]) -> dict[SessionId, SessionRecord]:
         if not ids:

@@ -5,26 +5,53 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.unit import StorageUnavailable, UnitOfWork
 from bothy_server.terminal.app.open_session import tell_ended
-from bothy_server.terminal.app.ports import SessionStore
+from bothy_server.terminal.app.ports import SessionRecord
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class SweepLimits:
-    """Seconds (keys ``terminal.sweep_interval``, ``terminal.open_timeout``, ``terminal.start_timeout``)."""
+class Overdue:
+    """Seconds after which a session has to end, counted from the column that its name suggests.
 
-    interval: float
+    ``idle`` counts from ``last_frame_at``, ``host_lost`` from the host's ``last_seen_at``; both are written now and then
+    only, which is part of the value.
+    """
+
     open_timeout: float
     start_timeout: float
+    idle: float
+    detach_grace: float
+    host_lost: float
+
+
+@dataclass(frozen=True, slots=True)
+class SweepLimits:
+    """``interval`` and ``presence_window`` in seconds; ``batch``: most sessions that one transaction ends."""
+
+    interval: float
+    presence_window: float
+    batch: int
+    overdue: Overdue
+
+
+class SweepStore(Protocol):
+    """What a round does to the rows, inside its transaction."""
+
+    async def begin(self) -> bool:
+        """Whether this is the only round under way on the database; until the unit ends nobody else's is. Never waits."""
+
+    async def end_overdue(self, overdue: Overdue | None, batch: int) -> list[SessionRecord]:
+        """End at most ``batch`` sessions that are past ``expires_at`` or, when given, ``overdue``. Never waits for a row."""
 
 
 class Sweep:
-    """Ends stuck openings and sessions past ``expires_at``. Safe to run anywhere: every end is compare-and-swap."""
+    """Safe to run anywhere and several times: one round at a time over the database, every end by compare-and-swap."""
 
     def __init__(
         self,
@@ -38,6 +65,7 @@ class Sweep:
         self._clock = clock
         self._limits = limits
         self._prunes = prunes
+        self._sight = Sight(limits.presence_window, limits.interval)
 
     async def run(self) -> None:
         """Sweep until cancelled; a database that is away is tried again at the next round."""
@@ -54,20 +82,54 @@ class Sweep:
             await self._clock.sleep_until(self._clock.monotonic() + self._limits.interval)
 
     async def once(self) -> int:
-        """One round; how many sessions it ended. An interval is left to the nodes, which end openings themselves."""
-        margin = self._limits.interval
-        async with self._uow() as unit:
-            store = unit.of(SessionStore)
-            found = await store.overdue(self._limits.open_timeout + margin, self._limits.start_timeout + margin)
-            ended = 0
-            for each in found:
-                never_paired = each.detail == "open_timeout"
-                opening = each.reason == "open_failed"
-                for record in await store.close(
-                    [each.id], each.reason, each.detail, never_paired=never_paired, opening=opening
-                ):
-                    tell_ended(unit, record)
-                    ended += 1
+        """One round; how many sessions it ended. Nothing when another process is in the middle of its own."""
+        ended = 0
+        while True:
+            found = await self._end_some()
+            if found is None:
+                return ended
+            ended += found
+            if found < self._limits.batch:
+                break
         for prune in self._prunes:
             await prune()
         return ended
+
+    async def _end_some(self) -> int | None:
+        try:
+            async with self._uow() as unit:
+                store = unit.of(SweepStore)
+                alone = await store.begin()
+                overdue = self._limits.overdue if self._sight.seen(self._clock.monotonic()) else None
+                ended = await store.end_overdue(overdue, self._limits.batch) if alone else []
+                for record in ended:
+                    tell_ended(unit, record)
+        except StorageUnavailable:
+            self._sight.lost()
+            raise
+        return len(ended) if alone else None
+
+
+class Sight:
+    """Whether the database has been seen long enough without a gap to believe what its rows do not say (N1).
+
+    While it was away nodes could write nothing: hosts look unseen, sessions unpaired and unused.
+    """
+
+    def __init__(self, window: float, interval: float) -> None:
+        """Seconds. Who looks every ``interval`` and did not for a ``window`` more, has not seen it meanwhile."""
+        self._window = window
+        self._longest_pause = interval + window
+        self._since: float | None = None
+        self._last = 0.0
+
+    def seen(self, now: float) -> bool:
+        """The database answered at steady instant ``now``; whether it has for a whole window, inclusive."""
+        if self._since is None or now - self._last > self._longest_pause:
+            self._since = now
+        self._last = now
+        return now - self._since >= self._window
+
+    def lost(self) -> None:
+        """It did not answer."""
+        self._since = None

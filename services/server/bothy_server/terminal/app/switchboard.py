@@ -13,12 +13,14 @@ from bothy_server.hosts.app.api import ControlLinks
 from bothy_server.identity.app.api import Tokens
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.unit import UnitOfWork
+from bothy_server.terminal.app.earlier_decision import EarlierDecision
 from bothy_server.terminal.app.ports import Pump, SessionRecord, SideLink, Signals, Telemetry
 from bothy_server.terminal.app.rendezvous import Means, Rendezvous
 from bothy_server.terminal.app.row_reader import RowReader
 from bothy_server.terminal.app.storage_watch import StorageWatch
+from bothy_server.terminal.app.traffic import Traffic
 from bothy_server.terminal.domain import rendezvous as rule
-from bothy_server.terminal.domain.admission import Identity
+from bothy_server.terminal.domain.admission import HostIdentity, Identity
 from bothy_wire.close_codes import CloseCode
 from bothy_wire.errors import FrameError
 from bothy_wire.frames import Decoder, SideReady
@@ -51,6 +53,8 @@ class Switchboard:
         limits: rule.Limits,
         bounds: Bounds,
         storage_retry: float,
+        earlier: EarlierDecision,
+        traffic: Traffic,
         tasks: asyncio.TaskGroup,
     ) -> None:
         """``tasks`` owns every read and write that is under way; ``storage_retry`` in seconds."""
@@ -67,6 +71,8 @@ class Switchboard:
             limits=limits,
             reader=RowReader(uow, tasks),
             storage=StorageWatch(uow, clock, storage_retry, self._storage_changed, tasks),
+            earlier=earlier,
+            traffic=traffic,
             tasks=tasks,
         )
         self._sessions: dict[SessionId, Rendezvous] = {}
@@ -129,6 +135,10 @@ class Switchboard:
             rendezvous, conn = place
             rendezvous.feed(rule.Stalled(conn))
 
+    def storage_lost(self) -> None:
+        """Somebody else found that the database does not answer."""
+        self._means.storage.lost()
+
     def changed(self, records: Iterable[SessionRecord]) -> None:
         """The event log, or a gap in it, brought these rows."""
         for record in records:
@@ -145,6 +155,11 @@ class Switchboard:
     def registered(self) -> set[SessionId]:
         """Sessions with anything here."""
         return set(self._sessions)
+
+    def remembered_host(self, session_id: SessionId) -> HostIdentity | None:
+        """The host of a session, where it may come without being looked up since the database is away (N1a)."""
+        rendezvous = self._sessions.get(session_id)
+        return None if rendezvous is None else rendezvous.remembered_host
 
     @property
     def sides(self) -> int:
@@ -166,6 +181,11 @@ class Switchboard:
         for link in list(self._places):
             link.close(code, reason)
 
+    def stop(self) -> None:
+        """No timer fires any more. Nobody may call anything afterwards."""
+        for rendezvous in self._sessions.values():
+            rendezvous.stop()
+
     async def emptied(self, within: float) -> None:
         """Return when no side is left, or after ``within`` seconds."""
         self._empty.clear()
@@ -173,11 +193,6 @@ class Switchboard:
         if self._places:
             await self._empty.wait()
         timer.cancel()
-
-    def stop(self) -> None:
-        """The node is over: what its sessions still wait for is left to the other nodes and to the sweep."""
-        for rendezvous in self._sessions.values():
-            rendezvous.stop()
 
     def _rendezvous(self, session_id: SessionId) -> Rendezvous:
         rendezvous = self._sessions.get(session_id)

@@ -10,10 +10,11 @@ from bothy_wire.ids import DeviceId, HostId
 
 @dataclass(frozen=True, slots=True)
 class DeviceIdentity:
-    """A device that holds a stream token and proved its key. ``attach_seq`` is the token's."""
+    """A device that holds a stream token and proved its key. ``attach_seq`` is the token's, ``channel_key`` the row's."""
 
     device_id: DeviceId
     attach_seq: int
+    channel_key: bytes
 
     def fits(self, host_id: HostId, device_id: DeviceId, attach_seq: int) -> bool:  # noqa: ARG002 - one shape for both
         """The row's own device, or one that held the session before: the rule tells that one it was replaced."""
@@ -22,9 +23,11 @@ class DeviceIdentity:
 
 @dataclass(frozen=True, slots=True)
 class HostIdentity:
-    """A host that proved its key."""
+    """A host that proved this key of this pairing."""
 
     host_id: HostId
+    signing_key: bytes
+    pairing_seq: int
 
     def fits(self, host_id: HostId, device_id: DeviceId, attach_seq: int) -> bool:  # noqa: ARG002 - one shape for both
         """The row's own host."""

@@ -10,6 +10,7 @@ from bothy_server.hosts.app.control import Control
 from bothy_server.hosts.app.control_links import ControlLinks
 from bothy_server.hosts.app.ports import HostStore
 from bothy_server.hosts.app.presence import Presence
+from bothy_server.hosts.app.verdict import Verdict
 from bothy_server.hosts.domain.host import HostState
 from bothy_server.hosts.domain.presence import PresenceLimits
 from bothy_wire.close_codes import CloseCode
@@ -30,6 +31,12 @@ class Terminal:
     async def reported(self, link, boot_id, sessions):
         self.told.append(("reported", link, boot_id, list(sessions)))
 
+    async def serve(self, link, boot_id, sessions):
+        self.told.append(("serve", link, boot_id, list(sessions)))
+
+    async def unpaired(self, unit, host_id, reason):
+        self.told.append(("unpaired", host_id, reason))
+
     async def started(self, link, session_id):
         self.told.append(("started", link, session_id))
 
@@ -44,12 +51,12 @@ def terminal():
 
 @pytest.fixture
 def presence(clock):
-    return Presence(ControlLinks(), RecordedSignals(), clock, PresenceLimits(10, 3))
+    return Presence(ControlLinks(), RecordedSignals(), clock, PresenceLimits(10, 3), 0.25)
 
 
 @pytest.fixture
 def control(rows, presence, terminal):
-    return Control(rows.uow, rows.clock, presence, terminal, LAST_SEEN_S)
+    return Control(rows.uow, rows.clock, presence, terminal, Verdict(rows.uow, terminal), LAST_SEEN_S)
 
 
 @pytest.fixture
@@ -83,20 +90,22 @@ def report(**changed):
     return HostReport(**fields | changed)
 
 
-async def test_a_report_is_stored(control, rows, host, link, presence, terminal):
-    await control.store_report(link, report())
+async def test_a_report_is_stored_and_the_terminal_hears_what_the_host_runs(
+    control, rows, host, link, presence, terminal
+):
+    await control.report(link, BOOT, report())
     after = await stored(rows, host)
     assert (dict(after.profiles), after.require_local_confirm) == ({"other": ("sam", "@staff")}, True)
     assert await rows.run("SELECT reported_os, reported_arch FROM hosts WHERE id = :id", id=host.id) == [
         ("linux", "riscv64")
     ]
+    assert terminal.told == [("reported", link, BOOT, report().sessions)]
     assert not presence.connected(host.id), "it is not eligible before everything is stored"
-    assert terminal.told == []
 
 
 async def test_a_report_confirms_the_join_value_that_was_offered(control, rows, host, link):
     """Else a copy whose turns alternate with the host's would never be behind (D5)."""
-    await control.store_report(link, report())
+    await control.report(link, BOOT, report())
     after = await stored(rows, host)
     assert (after.join_confirmed, after.join_offered) == (3, 3)
 
@@ -105,18 +114,22 @@ async def test_a_report_of_an_older_connection_writes_nothing(control, rows, hos
     newer = ConnId(rows.new_id())
     async with rows.uow() as unit:
         await unit.of(HostStore).record_identify(host.id, newer, BOOT, 3, 4)
-    await control.store_report(link, report())
+    await control.report(link, BOOT, report())
     after = await stored(rows, host)
     assert (after.join_confirmed, after.join_offered) == (3, 4)
     assert {name: list(users) for name, users in after.profiles.items()} == PROFILES
 
 
-async def test_a_host_that_reported_is_present_and_the_terminal_hears_what_it_runs(
-    control, host, link, presence, terminal
-):
-    await control.eligible(link, BOOT, report())
+async def test_a_link_that_is_announced_is_present(control, host, link, presence):
+    control.announce(link)
     assert presence.connected(host.id)
-    assert terminal.told == [("reported", link, BOOT, report().sessions)]
+
+
+async def test_a_link_that_serves_and_a_copied_key_are_told_on(control, rows, host, link, terminal):
+    await control.serve(link, BOOT, report())
+    await control.disable(host.id, 1)
+    assert terminal.told == [("serve", link, BOOT, report().sessions), ("unpaired", host.id, "host_disabled")]
+    assert (await stored(rows, host)).state is HostState.DISABLED
 
 
 async def test_heartbeats_need_no_database(control, rows, host, link, presence, clock):

@@ -1,4 +1,4 @@
-"""One control connection a host on this node: the newest; a late clean-up harms no newer one (D6)."""
+"""The connections of a host on one node hear of one another; a late clean-up harms no newer one (D6)."""
 
 from uuid import UUID
 
@@ -11,20 +11,13 @@ from bothy_wire.frames import HostPending
 HOST, OTHER = UUID(int=1), UUID(int=2)
 
 
-def link(host_id=HOST, **fields):
-    return RecordedControlLink(host_id, UUID(int=9), **fields)
+def link(number=9, host_id=HOST, **fields):
+    return RecordedControlLink(host_id, UUID(int=number), **fields)
 
 
 @pytest.fixture
 def links():
     return ControlLinks()
-
-
-def test_nothing_is_there_at_first(links):
-    assert list(links) == []
-    assert links.of(HOST) is None
-    assert links.eligible(HOST) is None
-    assert links.send(HOST, HostPending()) is False
 
 
 def admitted(links, link):
@@ -33,36 +26,31 @@ def admitted(links, link):
     return link
 
 
-def test_a_newer_link_closes_the_older_one_of_its_host_only(links):
-    older, other, newer = admitted(links, link()), admitted(links, link(OTHER)), admitted(links, link())
-    assert (older.closed, newer.closed, other.closed) == ([4009], [], [])
-    assert links.of(HOST) is newer
-    assert set(links) == {newer, other}
-
-
-def test_a_link_that_is_admitted_again_stays(links):
-    again = admitted(links, link())
-    links.admit(again)
-    assert again.closed == []
-    assert links.of(HOST) is again
+def test_nothing_is_there_at_first(links):
+    assert list(links) == []
+    assert not links.has(HOST)
+    assert not links.send(HOST, HostPending())
+    assert not links.dial(HOST, HostPending())
 
 
 def test_who_proved_nothing_yet_takes_nobodys_place(links):
     """Whoever dials may name any host; until then it only hears that the row changed (E2a)."""
     trusted = admitted(links, link())
-    stranger = link()
+    stranger = link(10)
     links.register(stranger)
-    assert links.of(HOST) is trusted
     assert list(links) == [trusted]
-    assert trusted.closed == []
+    links.announced(HOST, UUID(int=11))
+    links.gone(HOST, UUID(int=11))
     links.judge_again(HOST)
     assert (trusted.judged, stranger.judged) == (1, 1)
+    assert stranger.told == []
     links.unregister(stranger)
-    assert links.of(HOST) is trusted
+    assert list(links) == [trusted]
+    assert trusted.told == [("announced", UUID(int=11)), ("gone", UUID(int=11))]
 
 
 def test_a_change_is_read_by_every_connection_of_its_host(links):
-    one, other, elsewhere = admitted(links, link()), link(), admitted(links, link(OTHER))
+    one, other, elsewhere = admitted(links, link()), link(), admitted(links, link(host_id=OTHER))
     links.register(other)
     links.judge_again(HOST)
     links.judge_again(UUID(int=3))
@@ -74,30 +62,55 @@ def test_a_change_is_read_by_every_connection_of_its_host(links):
     assert [each.judged for each in (one, other, elsewhere)] == [2, 3, 2]
 
 
+def test_connections_of_one_host_hear_of_one_another(links):
+    older, newer, elsewhere = (admitted(links, each) for each in (link(1), link(2), link(3, OTHER)))
+    assert links.older(newer) == {older.conn_id}
+    assert links.older(older) == frozenset()
+    older.told.clear()
+    newer.told.clear()
+    links.announced(HOST, newer.conn_id)
+    assert older.told == [("announced", newer.conn_id)]
+    links.unregister(newer)
+    assert older.told[1:] == [("gone", newer.conn_id)]
+    assert elsewhere.told == []
+
+
+def test_one_that_is_admitted_hears_of_those_that_have_reported(links):
+    reported, silent = admitted(links, link(2)), admitted(links, link(3, eligible=False))
+    late = admitted(links, link(1))
+    assert late.told == [("announced", reported.conn_id)]
+    assert silent.closed == reported.closed == []
+
+
 def test_a_late_end_of_an_older_link_leaves_the_newer_one(links):
-    older, newer = admitted(links, link()), admitted(links, link())
+    older, newer = admitted(links, link(1)), admitted(links, link(2))
     links.unregister(older)
-    assert links.of(HOST) is newer
+    assert list(links) == [newer]
     links.unregister(newer)
     links.unregister(newer)
-    assert links.of(HOST) is None
+    assert not links.has(HOST)
     links.judge_again(HOST)
     assert (older.judged, newer.judged) == (0, 0)
 
 
-def test_only_an_eligible_link_is_told_to_open(links):
-    waiting = admitted(links, link(eligible=False))
-    assert links.eligible(HOST) is None
-    assert links.send(HOST, HostPending()) is False
-    waiting.eligible = True
-    assert links.eligible(HOST) is waiting
-    assert links.send(HOST, HostPending()) is True
-    assert waiting.sent == [HostPending()]
+def test_the_newest_that_reported_is_spoken_to(links):
+    older, newer, silent = (admitted(links, each) for each in (link(1), link(2), link(3, eligible=False)))
+    assert links.send(HOST, HostPending())
+    assert [each.sent for each in (older, newer, silent)] == [[], [HostPending()], []]
+
+
+def test_only_where_nothing_speaks_against_it_a_host_is_told_to_open(links):
+    waiting = admitted(links, link(contested=True))
+    assert links.send(HOST, HostPending())
+    assert not links.dial(HOST, HostPending())
+    waiting.contested = False
+    assert links.dial(HOST, HostPending())
+    assert waiting.sent == [HostPending(), HostPending()]
 
 
 def test_links_may_go_while_they_are_walked_through(links):
     for host_id in (HOST, OTHER):
-        admitted(links, link(host_id))
+        admitted(links, link(host_id=host_id))
     for each in links:
         links.unregister(each)
     assert list(links) == []

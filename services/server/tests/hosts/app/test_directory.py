@@ -19,7 +19,7 @@ OWNED = Right(owner=True)
 
 @pytest.fixture
 def presence(clock):
-    return Presence(ControlLinks(), RecordedSignals(), clock, PresenceLimits(10, 3))
+    return Presence(ControlLinks(), RecordedSignals(), clock, PresenceLimits(10, 3), 0.25)
 
 
 @pytest.fixture

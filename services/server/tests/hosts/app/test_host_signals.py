@@ -41,7 +41,7 @@ def links(here):
 
 @pytest.fixture
 def presence(links, signals, clock):
-    return Presence(links, signals, clock, PresenceLimits(10, 3))
+    return Presence(links, signals, clock, PresenceLimits(10, 3), 0.25)
 
 
 @pytest.fixture

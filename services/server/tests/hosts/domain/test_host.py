@@ -1,12 +1,14 @@
 """When a control connection has to go, and with which code."""
 
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
+from typing import get_args
 from uuid import UUID
 
 import pytest
 
-from bothy_server.hosts.domain.host import Host, HostState, close_code
+from bothy_server.hosts.domain.host import TRANSITIONS, Act, Host, HostState, Transition, close_code, sources
 from bothy_wire.close_codes import CloseCode
 
 HOST = Host(
@@ -66,3 +68,21 @@ def test_why_a_connection_goes(changed, pairing_seq, code):
 
 def test_a_row_that_is_not_there_is_no_pairing():
     assert close_code(None, 1) is CloseCode.HOST_REPAIRED
+
+
+def test_transitions_are_those_of_the_page():
+    page = (Path(__file__).parents[5] / "docs/spec/data.md").read_text().partition("### States of a host")[2]
+    rows = [line.split("|")[1:4] for line in page.partition("###")[0].splitlines() if line.startswith("| `")]
+    told = [Transition(*(cell.strip(" `") for cell in row)) for row in rows]
+    assert told == list(TRANSITIONS)
+
+
+def test_every_act_finds_a_host_somewhere_and_retired_is_final():
+    assert {act: sources(act) for act in get_args(Act)} == {
+        "confirm": {PENDING},
+        "disable": {ACTIVE},
+        "duplicate": {ACTIVE},
+        "enable": {DISABLED},
+        "retire": {PENDING, ACTIVE, DISABLED},
+        "code": {ACTIVE, DISABLED},
+    }

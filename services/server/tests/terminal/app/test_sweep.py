@@ -1,137 +1,193 @@
-"""What a worker ends when no node did, and what it leaves alone."""
+"""Every end of the sweep: when it comes, and that it comes once, however many sweep."""
 
 import asyncio
-import logging
 
 import pytest
 
-from bothy_server.terminal.app.sweep import Sweep, SweepLimits
+from bothy_server.kernel.unit import StorageUnavailable
+from bothy_server.terminal.app.ports import SessionStore
+from bothy_server.terminal.app.sweep import Overdue, Sight, Sweep, SweepLimits, SweepStore
 from bothy_server.terminal.domain.session import SessionState
 
+OVERDUE = Overdue(open_timeout=30, start_timeout=40, idle=100, detach_grace=200, host_lost=300)
+LIMITS = SweepLimits(interval=10, presence_window=30, batch=100, overdue=OVERDUE)
 OPENING, ACTIVE, DETACHED, CLOSED = SessionState
-LIMITS = SweepLimits(interval=10, open_timeout=20, start_timeout=30)
-OPEN_BY_S, START_BY_S = 30, 40
-"""A node ends it at the timeout; the sweep gives it one interval more."""
 
 
 @pytest.fixture
-def prunes():
-    return []
+async def lab(rows):
+    """A device and a host of its own."""
+    device = await rows.device()
+    return device, await rows.host(device)
 
 
-@pytest.fixture
-def new_sweep(rows, prunes):
-    async def prune():
-        prunes.append(rows.units)
-        return 1
-
-    return lambda: Sweep(rows.uow, rows.clock, LIMITS, [prune, prune])
+def new_sweep(rows, *, limits=LIMITS, prunes=()):
+    return Sweep(rows.uow, rows.clock, limits, prunes)
 
 
-@pytest.fixture
-async def sweep(new_sweep):
-    """Nothing of other tests is due any more."""
-    sweep = new_sweep()
+async def settled(rows, **options):
+    """A sweep that has seen the database for a window."""
+    sweep = new_sweep(rows, **options)
     await sweep.once()
+    rows.clock.advance(LIMITS.presence_window)
     return sweep
 
 
-async def age(rows, session, column, seconds):
+async def aged(rows, lab, state, column, seconds, *, paired=False, of_host=False):
+    """A session one of whose instants is ``seconds`` old."""
+    session = await rows.session(*lab, state, paired=paired)
+    table, row_id = ("hosts", session.host_id) if of_host else ("terminal_sessions", session.id)
     await rows.run(
-        f"UPDATE terminal_sessions SET {column} = now() - make_interval(secs => :s) WHERE id = :id",
-        s=seconds,
-        id=session.id,
+        f"UPDATE {table} SET {column} = now() - make_interval(secs => :s) WHERE id = :id", s=seconds, id=row_id
     )
+    return session
 
 
-@pytest.mark.parametrize(
-    ("state", "paired", "column", "seconds", "reason", "detail"),
-    [
-        (OPENING, False, "opened_at", OPEN_BY_S + 1, "open_failed", "open_timeout"),
-        (OPENING, True, "paired_at", START_BY_S + 1, "open_failed", "start_timeout"),
-        (OPENING, False, "expires_at", 1, "max_duration", None),
-        (ACTIVE, True, "expires_at", 1, "max_duration", None),
-        (DETACHED, True, "expires_at", 1, "max_duration", None),
-    ],
-)
-async def test_what_is_overdue_ends_once(sweep, rows, device, host, state, paired, column, seconds, reason, detail):
-    session = await rows.session(device, host, state, paired=paired)
-    await age(rows, session, column, seconds)
+ENDS = [
+    (OPENING, "opened_at", 30, {}, ("open_failed", "open_timeout")),
+    (OPENING, "paired_at", 40, {"paired": True}, ("open_failed", "start_timeout")),
+    (ACTIVE, "last_frame_at", 100, {}, ("idle", None)),
+    (DETACHED, "detached_at", 200, {}, ("detach_expired", None)),
+    (OPENING, "expires_at", 0, {}, ("max_duration", None)),
+    (ACTIVE, "expires_at", 0, {}, ("max_duration", None)),
+    (DETACHED, "expires_at", 0, {}, ("max_duration", None)),
+]
+
+
+@pytest.mark.parametrize(("state", "column", "limit", "more", "end"), ENDS)
+async def test_each_end_comes_behind_its_limit_and_is_told_once(rows, lab, state, column, limit, more, end):
+    sweep = await settled(rows)
+    early = await aged(rows, lab, state, column, limit - 5, **more)
+    late = await aged(rows, lab, state, column, limit + 1, **more)
     assert await sweep.once() == 1
     assert await sweep.once() == 0
-    record = await rows.record(session.id)
-    assert (record.state, record.close_reason, record.close_detail) == (CLOSED, reason, detail)
-    assert await rows.audit(session_id=session.id) == [("terminal.terminate", detail or reason)]
-    assert await rows.events(session_id=session.id) == ["terminal_session.changed"]
-    assert rows.signals.committed_ones == rows.signals.sent == [], "an end travels by the event log"
+    assert (await rows.record(early.id)).state is state
+    record = await rows.record(late.id)
+    assert (record.state, record.close_reason, record.close_detail) == (CLOSED, *end)
+    assert await rows.audit(session_id=late.id) == [("terminal.terminate", end[1] or end[0])]
+    assert await rows.events(session_id=late.id) == ["terminal_session.changed"]
+    assert rows.signals.committed_ones == []
 
 
-@pytest.mark.parametrize(
-    ("state", "paired", "column", "seconds"),
-    [
-        (OPENING, False, "opened_at", OPEN_BY_S - 2),
-        (OPENING, True, "opened_at", 10_000),
-        (OPENING, True, "paired_at", START_BY_S - 2),
-        (ACTIVE, True, "opened_at", 10_000),
-        (ACTIVE, True, "paired_at", 10_000),
-        (DETACHED, True, "paired_at", 10_000),
-        (ACTIVE, True, "expires_at", -10),
-        (CLOSED, False, "expires_at", 1),
-    ],
-)
-async def test_what_is_in_time_is_left_alone(sweep, rows, device, host, state, paired, column, seconds):
-    session = await rows.session(device, host, state, paired=paired)
-    await age(rows, session, column, seconds)
-    before = await rows.content()
+@pytest.mark.parametrize(("state", "paired"), [(OPENING, True), (ACTIVE, False), (DETACHED, False)])
+async def test_sessions_of_a_host_that_nobody_saw_are_lost(rows, lab, state, paired):
+    sweep = await settled(rows)
+    session = await aged(rows, lab, state, "last_seen_at", 295, paired=paired, of_host=True)
+    await rows.run("UPDATE terminal_sessions SET opened_at = now() - interval '1 hour' WHERE id = :id", id=session.id)
     assert await sweep.once() == 0
-    assert await rows.content() == before
-
-
-async def test_where_a_person_is_asked_the_host_bounds_the_start(sweep, rows, device):
-    session = await rows.session(device, await rows.host(device, local_confirm=True), paired=True)
-    await age(rows, session, "paired_at", 10_000)
-    assert await sweep.once() == 0
-
-
-async def test_an_opening_that_is_doubly_overdue_ends_once(sweep, rows, device, host):
-    session = await rows.session(device, host)
-    for column in ("opened_at", "expires_at"):
-        await age(rows, session, column, 10_000)
+    await rows.run("UPDATE hosts SET last_seen_at = now() - interval '301 s' WHERE id = :id", id=session.host_id)
     assert await sweep.once() == 1
-    assert (await rows.record(session.id)).close_reason == "open_failed"
-    assert len(await rows.audit(session_id=session.id)) == 1
+    assert (await rows.record(session.id)).close_reason == "host_lost"
 
 
-async def test_two_workers_at_once_end_it_once(sweep, new_sweep, rows, device, host):
-    session = await rows.session(device, host, ACTIVE)
-    await age(rows, session, "expires_at", 1)
-    assert sorted(await asyncio.gather(sweep.once(), new_sweep().once())) == [0, 1]
-    assert len(await rows.audit(session_id=session.id)) == 1
+async def test_a_session_opened_on_a_host_just_seen_again_is_not_lost(rows, lab):
+    sweep = await settled(rows)
+    session = await aged(rows, lab, ACTIVE, "last_seen_at", 1000, of_host=True)
+    assert await sweep.once() == 0
+    assert (await rows.record(session.id)).state is ACTIVE
 
 
-async def test_it_runs_every_interval_whatever_one_round_meets(sweep, rows, device, host, prunes, caplog, turns):
-    caplog.set_level(logging.INFO, "bothy_server.terminal.app.sweep")
-    prunes.clear()
-    session = await rows.session(device, host, ACTIVE)
-    await age(rows, session, "expires_at", 1)
-    running = asyncio.create_task(sweep.run())
-    await turns(lambda: len(prunes) == 2)
+async def test_a_start_that_waits_for_the_hosts_own_person_is_spared(rows):
+    device = await rows.device()
+    host = await rows.host(device, local_confirm=True)
+    sweep = await settled(rows)
+    session = await aged(rows, (device, host), OPENING, "paired_at", 1000, paired=True)
+    assert await sweep.once() == 0
+    assert (await rows.record(session.id)).state is OPENING
+
+
+@pytest.mark.parametrize(("state", "column", "limit", "more", "end"), ENDS)
+async def test_n1_nothing_ends_before_the_database_was_seen_for_a_window(rows, lab, state, column, limit, more, end):
+    """But for the end that every row carries in itself."""
+    sweep, by_itself = await settled(rows), end[0] == "max_duration"
     rows.away = True
-    assert await rows.clock.wait_for_timer() == LIMITS.interval
-    rows.clock.advance(LIMITS.interval)
-    await turns(lambda: "sweep skipped: the database does not answer" in caplog.messages)
-    rows.away, sweep._prunes = False, [broken]
+    with pytest.raises(StorageUnavailable):
+        await sweep.once()
+    rows.away = False
+    late = await aged(rows, lab, state, column, limit + 1, **more)
+    assert await sweep.once() == by_itself
+    rows.clock.advance(LIMITS.presence_window - 1)
+    assert await sweep.once() == 0
+    rows.clock.advance(1)
+    assert await sweep.once() == (not by_itself)
+    assert (await rows.record(late.id)).close_reason == end[0]
+
+
+async def test_two_sweeps_at_once_end_each_session_once(rows, lab):
+    sweeps = [new_sweep(rows), await settled(rows)]
+    for each in sweeps:
+        await each.once()
+    rows.clock.advance(LIMITS.presence_window)
+    sessions = [await aged(rows, lab, OPENING, "opened_at", 60) for _ in range(20)]
+    for _ in range(3):
+        await asyncio.gather(*(each.once() for each in sweeps))
+    for session in sessions:
+        assert await rows.audit(session_id=session.id) == [("terminal.terminate", "open_timeout")]
+        assert await rows.events(session_id=session.id) == ["terminal_session.changed"]
+
+
+async def test_one_round_at_a_time_and_the_other_does_not_wait(rows, lab):
+    pruned = []
+
+    async def prune():
+        pruned.append(1)
+        return 0
+
+    sweep = await settled(rows, prunes=[prune])
+    await aged(rows, lab, OPENING, "opened_at", 60)
+    pruned.clear()
+    async with rows.uow() as unit:
+        assert await unit.of(SweepStore).begin()
+        assert await asyncio.create_task(sweep.once()) == 0
+        assert pruned == []
+    assert await sweep.once() == 1
+    assert pruned == [1]
+
+
+async def test_a_row_that_somebody_writes_is_left_to_the_next_round(rows, lab):
+    sweep = await settled(rows)
+    session = await aged(rows, lab, OPENING, "opened_at", 60)
+    async with rows.uow() as unit:
+        assert await unit.of(SessionStore).lock(session.id)
+        assert await asyncio.create_task(sweep.once()) == 0
+    assert await sweep.once() == 1
+
+
+async def test_many_are_ended_batch_by_batch_in_one_round(rows, lab):
+    sweep = await settled(rows, limits=SweepLimits(10, 30, 3, OVERDUE))
+    for _ in range(7):
+        await aged(rows, lab, OPENING, "opened_at", 60)
+    assert await sweep.once() == 7
+
+
+async def test_it_goes_on_after_the_database_was_away(rows, lab, caplog):
+    sweep = new_sweep(rows)
+    late = await aged(rows, lab, ACTIVE, "expires_at", 1)
+    rows.away = True
+    running = asyncio.create_task(sweep.run())
     await rows.clock.wait_for_timer()
+    assert [each.message for each in caplog.records] == ["sweep skipped: the database does not answer"]
+    rows.away = False
     rows.clock.advance(LIMITS.interval)
-    await turns(lambda: "sweep failed" in caplog.messages)
     await rows.clock.wait_for_timer()
     running.cancel()
-    assert caplog.messages == [
-        "sweep ended sessions",
-        "sweep skipped: the database does not answer",
-        "sweep failed",
-    ]
+    assert (await rows.record(late.id)).close_reason == "max_duration"
 
 
-async def broken():
-    raise ZeroDivisionError("a defect of ours")
+def test_a_window_is_seen_without_a_gap():
+    sight = Sight(30, 10)
+    assert not sight.seen(100)
+    assert not sight.seen(129.9)
+    assert sight.seen(130)
+    assert sight.seen(170)
+    assert not sight.seen(210.1), "a pause that no interval explains is a gap"
+    assert sight.seen(240.1)
+    sight.lost()
+    assert not sight.seen(241)
+    assert sight.seen(271)
+
+
+def test_a_sweep_that_looks_seldom_sees_it_too():
+    sight = Sight(30, 600)
+    assert not sight.seen(0)
+    assert sight.seen(600)

@@ -12,12 +12,12 @@ HOST, DEVICE, OTHER = UUID(int=1), UUID(int=2), UUID(int=3)
 @pytest.mark.parametrize(
     ("identity", "fits"),
     [
-        (DeviceIdentity(DEVICE, 5), True),
-        (DeviceIdentity(DEVICE, 4), True),
+        (DeviceIdentity(DEVICE, 5, b"k" * 32), True),
+        (DeviceIdentity(DEVICE, 4, b"k" * 32), True),
         # It held the session before: it is let in as far as being told that it was replaced.
-        (DeviceIdentity(OTHER, 4), True),
-        (DeviceIdentity(OTHER, 5), False),
-        (DeviceIdentity(OTHER, 6), False),
+        (DeviceIdentity(OTHER, 4, b"k" * 32), True),
+        (DeviceIdentity(OTHER, 5, b"k" * 32), False),
+        (DeviceIdentity(OTHER, 6, b"k" * 32), False),
         (HostIdentity(HOST), True),
         (HostIdentity(OTHER), False),
         (HostIdentity(DEVICE), False),

@@ -14,6 +14,8 @@ from starlette.routing import BaseRoute, Route
 
 from bothy_server.hosts.app.directory import Directory, Listed
 from bothy_server.hosts.app.pairing import Pairing, host_unknown
+from bothy_server.hosts.app.transitions import Transitions
+from bothy_server.hosts.domain.host import HostState
 from bothy_server.identity.app.api import Callers
 from bothy_server.platform.http import Empty, bearer_token, json_response, path_id, read_json
 from bothy_wire.frames import Key, Name, Signature
@@ -62,6 +64,12 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     fingerprint: Annotated[str, Meta(min_length=1, max_length=128)]
 
 
+class StateWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Body of ``POST /hosts/{host_id}/state``."""
+
+    state: Literal["active", "disabled", "retired"]
+
+
 class PairWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Body of ``POST /hosts/pair``."""
 
@@ -81,7 +89,9 @@ class PairMade(msgspec.Struct, frozen=True):
     join: str
 
 
-def routes(directory: Directory, pairing: Pairing, callers: Callers, max_body_bytes: int) -> list[BaseRoute]:
+def routes(
+    directory: Directory, pairing: Pairing, transitions: Transitions, callers: Callers, max_body_bytes: int
+) -> list[BaseRoute]:
     """The routes of this feature. ``max_body_bytes`` is the key ``server.max_body_bytes``."""
 
     async def list_hosts(request: Request) -> Response:
@@ -109,6 +119,12 @@ def routes(directory: Directory, pairing: Pairing, callers: Callers, max_body_by
         await pairing.confirm(caller, _host_id(request), body.fingerprint)
         return json_response(_body(await directory.get(caller, _host_id(request))))
 
+    async def set_state(request: Request) -> Response:
+        caller = await callers.caller(bearer_token(request))
+        body = await read_json(request, StateWanted, max_body_bytes)
+        await transitions.set_state(_host_id(request), HostState(body.state), caller)
+        return json_response(_body(await directory.get(caller, _host_id(request))))
+
     async def pair(request: Request) -> Response:
         body = await read_json(request, PairWanted, max_body_bytes)
         paired = await pairing.pair(body.code, body.signing_key, body.channel_key, body.signature)
@@ -122,6 +138,7 @@ def routes(directory: Directory, pairing: Pairing, callers: Callers, max_body_by
         Route("/api/v1/hosts/{host_id}", get_host, methods=["GET"]),
         Route("/api/v1/hosts/{host_id}/pairing-codes", issue_code, methods=["POST"]),
         Route("/api/v1/hosts/{host_id}/confirm", confirm, methods=["POST"]),
+        Route("/api/v1/hosts/{host_id}/state", set_state, methods=["POST"]),
     ]
 
 

@@ -35,6 +35,7 @@ _USE_CODE = text(
     "UPDATE pairing_codes SET used_at = now()"
     " WHERE code_hash = :code_hash AND used_at IS NULL AND expires_at > now() RETURNING host_id"
 )
+_PRUNE_CODES = text("DELETE FROM pairing_codes WHERE expires_at < now()")
 _CLEAR_PAIRING = text("""
     UPDATE hosts SET pairing_seq = pairing_seq + 1, signing_key = NULL, channel_key = NULL, state = 'pending',
                      disabled_reason = NULL, join_confirmed = 0, join_offered = 0, boot_id = NULL, last_conn_id = NULL,
@@ -46,6 +47,10 @@ _STORE_KEYS = text("""
     WHERE id = :id
 """)
 _SET_STATE = text("UPDATE hosts SET state = :state, disabled_reason = :reason WHERE id = :id")
+_DISABLE = text(
+    "UPDATE hosts SET state = 'disabled', disabled_reason = :reason"
+    " WHERE id = :id AND state = 'active' AND pairing_seq = :pairing_seq RETURNING id"
+)
 _IDENTIFY = text("""
     UPDATE hosts SET last_conn_id = :conn_id, boot_id = :boot_id, join_confirmed = :confirmed, join_offered = :offered,
                      last_seen_at = now()
@@ -101,6 +106,10 @@ class PostgresHostStore:
         row = (await self._connection.execute(_USE_CODE, {"code_hash": code_hash})).first()
         return None if row is None else HostId(row.host_id)
 
+    async def prune_codes(self) -> int:
+        """See the port."""
+        return (await self._connection.execute(_PRUNE_CODES)).rowcount
+
     async def clear_pairing(self, host_id: HostId) -> None:
         """See the port."""
         await self._connection.execute(_CLEAR_PAIRING, {"id": host_id})
@@ -122,6 +131,11 @@ class PostgresHostStore:
     async def set_state(self, host_id: HostId, state: HostState, reason: str | None = None) -> None:
         """See the port."""
         await self._connection.execute(_SET_STATE, {"id": host_id, "state": state.value, "reason": reason})
+
+    async def disable(self, host_id: HostId, pairing_seq: int, reason: str) -> bool:
+        """See the port."""
+        values = {"id": host_id, "pairing_seq": pairing_seq, "reason": reason}
+        return (await self._connection.execute(_DISABLE, values)).first() is not None
 
     async def record_identify(
         self, host_id: HostId, conn_id: ConnId, boot_id: UUID, join_confirmed: int, join_offered: int

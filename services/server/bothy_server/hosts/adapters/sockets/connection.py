@@ -1,7 +1,8 @@
 """One control connection from its hello to its end; a ``ControlLink`` once the host is admitted.
 
 Three tasks. The reader answers heartbeats by itself, so that a database that is slow or away never makes a host believe
-its connection dead. Whatever needs the database is done by the worker, in its order. The writer alone writes.
+its connection dead. Whatever needs the database is done by the worker, in its order. The writer alone writes. A fourth
+waits for the answer to a probe, while there is one.
 """
 
 from __future__ import annotations
@@ -9,18 +10,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, assert_never
+from typing import assert_never
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from bothy_server.hosts.adapters.sockets.duplicate_check import Acts, DuplicateCheck
+from bothy_server.hosts.adapters.sockets.limits import ControlLimits
+from bothy_server.hosts.adapters.sockets.messages import Done, Messages, Refusal
 from bothy_server.hosts.app.control import Control
 from bothy_server.hosts.app.control_links import ControlLinks
-from bothy_server.hosts.app.identify import Admitted, Identify, Refused, Waits
+from bothy_server.hosts.app.identify import Admitted, Identify, Passed, Refused, Waits
+from bothy_server.hosts.domain import duplicates
 from bothy_server.kernel.clock import Clock, Timer
 from bothy_server.kernel.unit import StorageUnavailable
-from bothy_wire.close_codes import CloseCode, fit_reason
+from bothy_wire.close_codes import CloseCode
 from bothy_wire.errors import FrameError
 from bothy_wire.frames import (
     Decoder,
@@ -31,13 +35,11 @@ from bothy_wire.frames import (
     HostHello,
     HostIdentified,
     HostIdentify,
-    HostLimits,
     HostPending,
     HostReport,
     HostSessionEnded,
     HostSessionStarted,
     Jwks,
-    encode,
 )
 from bothy_wire.ids import ConnId, HostId
 from bothy_wire.limits import CHALLENGE_BYTES, PROTOCOL_VERSION
@@ -47,29 +49,13 @@ _identify_frame = Decoder(HostIdentify)
 _control_frame = Decoder(HostControl)
 
 
-@dataclass(frozen=True, slots=True)
-class ControlLimits:
-    """Seconds, bytes and counts (keys ``wire.*``, ``terminal.*``, ``hosts.*``, ``database.retry_after``)."""
-
-    identify_timeout: float
-    max_frame_bytes: int
-    heartbeat_interval: float
-    miss_limit: int
-    waiting_frames: int
-    close_linger: float
-    storage_retry: float
-    host: HostLimits
-
-
 class _Task(Enum):
     """What the worker does besides the host's frames."""
 
     READ_ROW = auto()
     NOTE_SEEN = auto()
-
-
-class _Done(Exception):  # noqa: N818 - ends a task group
-    """The close frame is written."""
+    SERVE = auto()
+    DISABLE = auto()
 
 
 class Connection:
@@ -85,22 +71,23 @@ class Connection:
         limits: ControlLimits,
     ) -> None:
         """``websocket`` is accepted."""
-        self._websocket = websocket
+        self._messages = Messages(websocket, limits.waiting_frames, limits.close_linger)
         self._identify = identify
         self._control = control
         self._links = links
         self._clock = clock
         self._limits = limits
-        self._outgoing: asyncio.Queue[Frame | tuple[int, str]] = asyncio.Queue(limits.waiting_frames + 1)
         self._work: asyncio.Queue[HostControl | _Task] = asyncio.Queue(limits.waiting_frames)
         self._challenge = secrets.token_bytes(CHALLENGE_BYTES)
         self._identity: HostIdentify | None = None
         self._judged = asyncio.Event()
         self._pairing_seq: int | None = None
         self._admitted: Admitted | None = None
-        self._reported = False
+        self._report: HostReport | None = None
         self._leaving = False
-        self._retry: Timer | None = None
+        self._waits = False
+        self._retries: dict[_Task, Timer] = {}
+        self._check: DuplicateCheck
         self._expiry: Timer | None = None
         self._expired = asyncio.Event()
 
@@ -121,25 +108,36 @@ class Connection:
     @property
     def eligible(self) -> bool:
         """Reported, and not on its way out."""
-        return self._reported and not self._leaving
+        return self._report is not None and not self._leaving
+
+    @property
+    def serving(self) -> bool:
+        """Eligible, and no other connection speaks against it."""
+        return self.eligible and self._check.serving
 
     def send(self, frame: Frame) -> None:
         """Queue one frame; a host that takes nothing while so many wait is closed."""
-        if not self._leaving and self._outgoing.qsize() < self._limits.waiting_frames:
-            self._outgoing.put_nowait(frame)
-        else:
+        if self._leaving or not self._messages.send(frame):
             self.close(CloseCode.STALLED)
 
     def close(self, code: int, reason: str = "") -> None:
-        """Close behind what is queued; the first reason counts."""
+        """Close behind what is queued; the first reason counts. For everybody else it is gone now."""
         if not self._leaving:
-            self._leaving = True
-            self._outgoing.put_nowait((int(code), fit_reason(reason)))
+            self._messages.close(code, reason)
             self._expiry = self._clock.call_at(self._clock.monotonic() + self._limits.close_linger, self._expired.set)
+            self._leave()
 
     def judge_again(self) -> None:
         """The row changed."""
         self._enqueue(_Task.READ_ROW)
+
+    def announced(self, conn_id: ConnId) -> None:
+        """Another connection of the host has reported."""
+        self._check.feed(duplicates.Announced(conn_id))
+
+    def gone(self, conn_id: ConnId) -> None:
+        """Another connection of the host went."""
+        self._check.feed(duplicates.Gone(conn_id))
 
     # ---- the steps -----------------------------------------------------------------------------------------------
 
@@ -148,14 +146,17 @@ class Connection:
         self.send(self._hello(jwks))
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._write())
+                self._check = DuplicateCheck(self._acts(), self._clock, self._limits.duplicates, tasks)
+                tasks.create_task(self._messages.write())
                 tasks.create_task(self._read())
                 tasks.create_task(self._handle())
                 tasks.create_task(self._expire())
-        except* (_Done, WebSocketDisconnect):
+        except* (Done, WebSocketDisconnect):
             pass
         finally:
             self._leave()
+            if self._expiry is not None:
+                self._expiry.cancel()
 
     async def _read(self) -> None:
         """First the identify and the verdict on it, then frames; silence ends it."""
@@ -163,22 +164,25 @@ class Connection:
             await self._first()
             while not self._leaving:
                 within = self._limits.heartbeat_interval * self._limits.miss_limit
-                frame: HostControl = _control_frame.decode(await self._text(within, CloseCode.SILENT))
+                frame: HostControl = _control_frame.decode(await self._messages.text(within, CloseCode.SILENT))
                 if isinstance(frame, HostHeartbeat):
                     self._alive()
                 else:
                     self._enqueue(frame)
-        except _Refusal as refusal:
+        except Refusal as refusal:
             self.close(refusal.code, refusal.reason)
         except FrameError as error:
             self.close(error.code, str(error))
+        except WebSocketDisconnect:
+            self._leave()  # at once: the worker may wait for the database
+            raise
 
     async def _first(self) -> None:
         """Enter the connection under the host that it names, then have its row read (E2a)."""
-        text = await self._text(self._limits.identify_timeout, CloseCode.IDENTIFY_TIMEOUT)
+        text = await self._messages.text(self._limits.identify_timeout, CloseCode.IDENTIFY_TIMEOUT)
         self._identity = _identify_frame.decode(text)
         if self._identity.version != PROTOCOL_VERSION:
-            raise _Refusal(CloseCode.VERSION_UNSUPPORTED, f"protocol version {PROTOCOL_VERSION} expected")
+            raise Refusal(CloseCode.VERSION_UNSUPPORTED, f"protocol version {PROTOCOL_VERSION} expected")
         self._links.register(self)
         self.judge_again()
         await self._judged.wait()
@@ -202,12 +206,12 @@ class Connection:
                 await self._judge()
             case _Task.NOTE_SEEN:
                 await self._control.note_seen(self.host_id)
-            case HostReport() if self._admitted is not None and self._identity is not None:
-                if item.join != self._admitted.join_offered:
-                    raise FrameError("the report does not hold the join value that was offered")
-                await self._control.store_report(self, item)
-                self._reported = True
-                await self._control.eligible(self, self._identity.boot_id, item)
+            case _Task.SERVE:
+                await self._serve()
+            case _Task.DISABLE:
+                await self._disable()
+            case HostReport() if self._admitted is not None:
+                await self._take_report(self._admitted, item)
             case HostSessionStarted() | HostSessionEnded() if self._admitted is not None:
                 await self._control.session(self, item)
             case HostReport() | HostSessionStarted() | HostSessionEnded():
@@ -217,6 +221,16 @@ class Connection:
             case _:
                 assert_never(item)
 
+    async def _take_report(self, admitted: Admitted, frame: HostReport) -> None:
+        """The first report makes the host connected, and may show that it is connected twice."""
+        assert self._identity is not None
+        if frame.join != admitted.join_offered:
+            raise FrameError("the report does not hold the join value that was offered")
+        await self._control.report(self, self._identity.boot_id, frame)
+        if not self._leaving:
+            self._report = frame
+            self._check.feed(duplicates.Reported(self._links.older(self)))
+
     def _storage_failed(self, item: HostControl | _Task) -> None:
         """What the host repeats is left to it; what it says once makes it dial again; the row is read later."""
         match item:
@@ -224,27 +238,35 @@ class Connection:
                 self.close(CloseCode.BUSY)
             case _Task.READ_ROW if not self._judged.is_set():
                 self.close(CloseCode.BUSY)
-            case _Task.READ_ROW:
-                self._retry = self._clock.call_at(
-                    self._clock.monotonic() + self._limits.storage_retry, self.judge_again
+            case _Task.READ_ROW | _Task.SERVE:
+                self._retries[item] = self._clock.call_at(
+                    self._clock.monotonic() + self._limits.storage_retry, lambda: self._enqueue(item)
                 )
+            case _Task.DISABLE:
+                self._check.feed(duplicates.NotWritten())
             case _:
                 pass
 
     async def _judge(self) -> None:
         """By the row as it is now: identify, identify again once an owner confirmed, or see whether it may stay."""
         assert self._identity is not None
-        if self._pairing_seq is not None:
-            code = await self._control.refusal(self.host_id, self._pairing_seq)
+        known = self._pairing_seq
+        if known is not None:
+            code = await self._control.refusal(self.host_id, known)
             if code is not None:
                 self.close(code)
-            if code is not None or self._admitted is not None:
+            if code is not None or not self._waits:
                 return
-        match await self._identify.identify(self._challenge, self._identity):
-            case Refused(code, reason):
-                if reason:
-                    _log.warning("control connection refused", extra={"bothy.close.code": int(code)})
-                self.close(code, reason)
+        outcome = await self._identify.identify(self._challenge, self._identity)
+        if self._leaving:
+            return
+        self._waits = isinstance(outcome, Waits)
+        match outcome:
+            case Refused(code):  # when the row changed between the two reads, it names the reason
+                self.close((known and await self._control.refusal(self.host_id, known)) or code)
+            case Passed(pairing_seq):
+                self._pairing_seq = pairing_seq
+                self._check.behind()
             case Waits(pairing_seq):
                 self._trust()
                 if self._pairing_seq is None:
@@ -253,18 +275,19 @@ class Connection:
             case Admitted(conn_id, pairing_seq, join_offered) as admitted:
                 self._admitted = admitted
                 self._pairing_seq = pairing_seq
-                self._links.admit(self)
                 self._trust()
                 self.send(
                     HostIdentified(
                         conn_id=conn_id, pairing_seq=pairing_seq, join_offered=join_offered, limits=self._limits.host
                     )
                 )
+                self._check.admitted(conn_id)
+                self._links.admit(self)
         self._judged.set()
 
     def _trust(self) -> None:
         """An identified host may send longer frames than a stranger."""
-        self._websocket.scope["extensions"]["bothy.message_limit"](self._limits.max_frame_bytes)
+        self._messages.limit(self._limits.max_frame_bytes)
 
     def _alive(self) -> None:
         self.send(HostHeartbeatAck(server_time=self._clock.now().timestamp()))
@@ -277,32 +300,46 @@ class Connection:
         except asyncio.QueueFull:
             self.close(CloseCode.RATE_LIMITED)
 
-    async def _text(self, within: float, late: CloseCode) -> str:
-        """The next message, which must be text."""
-        try:
-            async with asyncio.timeout(within):
-                message: dict[str, Any] = dict(await self._websocket.receive())
-        except TimeoutError as error:
-            raise _Refusal(late) from error
-        if message["type"] == "websocket.disconnect":
-            raise WebSocketDisconnect(message.get("code", CloseCode.ABNORMAL))
-        text: str | None = message.get("text")
-        if text is None:
-            raise _Refusal(CloseCode.PROTOCOL_VIOLATION, "text frames only")
-        return text
+    # ---- duplicates ------------------------------------------------------------------------------------------------
 
-    async def _write(self) -> None:
-        while True:
-            item = await self._outgoing.get()
-            if isinstance(item, tuple):
-                await self._websocket.close(*item)
-                raise _Done
-            await self._websocket.send_text(encode(item))
+    def _acts(self) -> Acts:
+        return Acts(
+            announce=self._announce,
+            ping=self._messages.ping,
+            serve=lambda: self._enqueue(_Task.SERVE),
+            disable=lambda: self._enqueue(_Task.DISABLE),
+            close=self._nobody_answers,
+        )
+
+    def _announce(self) -> None:
+        self._control.announce(self)
+        self._links.announced(self.host_id, self.conn_id)
+
+    async def _serve(self) -> None:
+        assert self._identity is not None
+        if self._report is not None and self.serving:
+            await self._control.serve(self, self._identity.boot_id, self._report)
+
+    async def _disable(self) -> None:
+        """Unless what spoke against this connection went meanwhile. Those that have to go read it from the row."""
+        assert self._pairing_seq is not None
+        if self._check.answered:
+            await self._control.disable(self.host_id, self._pairing_seq)
+            self._links.judge_again(self.host_id)
+
+    def _nobody_answers(self) -> None:
+        if self._admitted is not None:
+            self.close(CloseCode.SILENT)
+            return
+        _log.warning("control connection refused", extra={"bothy.close.code": int(CloseCode.SILENT)})
+        self.close(CloseCode.SILENT, "join value behind: a copy of this host, or one restored from a backup")
+
+    # ---- the ends --------------------------------------------------------------------------------------------------
 
     async def _expire(self) -> None:
         """A host that does not take the close frame in time loses the connection."""
         await self._expired.wait()
-        raise _Done
+        raise Done
 
     def _hello(self, jwks: Jwks) -> HostHello:
         return HostHello(
@@ -316,18 +353,14 @@ class Connection:
         )
 
     def _leave(self) -> None:
+        """Be gone for everybody else, once."""
+        if self._leaving:
+            return
         self._leaving = True
-        for timer in (self._retry, self._expiry):
-            if timer is not None:
-                timer.cancel()
+        self._check.end()
+        for timer in self._retries.values():
+            timer.cancel()
         if self._identity is not None:
             self._links.unregister(self)
-        if self._reported:
+        if self._report is not None:
             self._control.left(self)
-
-
-class _Refusal(Exception):  # noqa: N818 - an outcome of reading
-    def __init__(self, code: CloseCode, reason: str = "") -> None:
-        super().__init__(code)
-        self.code = code
-        self.reason = reason

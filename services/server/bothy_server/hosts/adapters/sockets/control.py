@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from starlette.websockets import WebSocket
 
-from bothy_server.hosts.adapters.sockets.connection import Connection, ControlLimits
+from bothy_server.hosts.adapters.sockets.connection import Connection
+from bothy_server.hosts.adapters.sockets.limits import ControlLimits
 from bothy_server.hosts.app.control import Control
 from bothy_server.hosts.app.control_links import ControlLinks
 from bothy_server.hosts.app.identify import Identify

@@ -97,6 +97,16 @@ class KeyStoreTokens:
         self._verifying = KeySet([_jwk(each) for each in live])
         return changed
 
+    @property
+    def key_ids(self) -> tuple[str, ...]:
+        """The keys that this process holds, retired ones too."""
+        return tuple(sorted(self._keys))
+
+    @property
+    def signs_with(self) -> str:
+        """The key that signs now."""
+        return self._current().kid
+
     def jwks(self) -> dict[str, Any]:
         """The published keys."""
         return dict(self._verifying.as_dict(private=False))

@@ -37,8 +37,10 @@ _CONSUME = text("""
 _PRUNE = text("""
     WITH gone AS (DELETE FROM challenges WHERE expires_at < now() RETURNING 1),
          spent AS (DELETE FROM step_ups WHERE expires_at < now() RETURNING 1),
-         invited AS (DELETE FROM invites WHERE expires_at < now() RETURNING 1)
-    SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM spent) + (SELECT count(*) FROM invited) AS rows
+         invited AS (DELETE FROM invites WHERE expires_at < now() RETURNING 1),
+         answered AS (DELETE FROM idempotency_keys WHERE expires_at < now() RETURNING 1)
+    SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM spent) + (SELECT count(*) FROM invited)
+           + (SELECT count(*) FROM answered) AS rows
 """)
 
 

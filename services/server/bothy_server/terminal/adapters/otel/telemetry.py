@@ -22,6 +22,10 @@ class OtelTelemetry:
             {"bothy.terminal.side": ("client", "host")},
         )
 
+    def unpaired_so_far(self, side: Literal["client", "host"]) -> int:
+        """How many since the start."""
+        return self._unpaired.cell(side).value
+
     def unpaired(self, side: Literal["client", "host"]) -> None:
         """See the port."""
         self._unpaired.add(side)

@@ -10,37 +10,39 @@ from uuid import UUID
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bothy_server.terminal.app.ports import NewSession, Overdue, Pairing, SessionRecord, SessionView
+from bothy_server.terminal.app.ports import Moved, NewSession, Pairing, SessionRecord, SessionView
 from bothy_server.terminal.domain.session import SessionState
 from bothy_wire.frames import CloseReason, OpenFailure
 from bothy_wire.ids import DeviceId, HostId, PersonId, SessionId
 
-_COLUMNS = """
+COLUMNS = """
     s.id, s.host_id, s.person_id, s.device_id, s.attach_seq, s.profile, s."session_user" AS as_user, s.state,
     s.close_reason, s.close_detail, s.boot_id, s.opened_at, s.paired_at, s.paired_seq, s.started_at, s.detached_at,
     s.closed_at, s.expires_at, h.reported_require_local_confirm AS local_confirm
 """
+"""What a record is made of, of a session ``s`` and its host ``h``."""
+
 _ADD = text(f"""
     WITH s AS (
         INSERT INTO terminal_sessions (id, host_id, person_id, device_id, profile, "session_user", expires_at)
         VALUES (:id, :host_id, :person_id, :device_id, :profile, :session_user,
                 now() + make_interval(secs => :max_duration_s))
         RETURNING *
-    ) SELECT {_COLUMNS} FROM s JOIN hosts h ON h.id = s.host_id
+    ) SELECT {COLUMNS} FROM s JOIN hosts h ON h.id = s.host_id
 """)
-_ROWS = text(f"SELECT {_COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id WHERE s.id = ANY(:ids)")
+_ROWS = text(f"SELECT {COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id WHERE s.id = ANY(:ids)")
 _LOCK = text(
-    f"SELECT {_COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id WHERE s.id = :id FOR UPDATE OF s"
+    f"SELECT {COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id WHERE s.id = :id FOR UPDATE OF s"
 )
 _VIEWS = text(f"""
-    SELECT {_COLUMNS}, h.name AS host_name, d.name AS device_name
+    SELECT {COLUMNS}, h.name AS host_name, d.name AS device_name
     FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id JOIN devices d ON d.id = s.device_id
     WHERE s.person_id = :person_id AND (:closed OR s.state <> 'closed')
       AND (CAST(:session_id AS uuid) IS NULL OR s.id = :session_id)
     ORDER BY s.id DESC LIMIT 1000
 """)
 _LIVE_OF_HOST = text(f"""
-    SELECT {_COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id
+    SELECT {COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id
     WHERE s.host_id = :host_id AND s.state <> 'closed'
 """)
 _LOCK_COUNTS = text("SELECT pg_advisory_xact_lock(:first), pg_advisory_xact_lock(:second)")
@@ -50,7 +52,7 @@ _LIVE_COUNTS = text("""
 """)
 _ATTACH = text(f"""
     UPDATE terminal_sessions s SET attach_seq = attach_seq + 1, device_id = :device_id FROM hosts h
-    WHERE s.id = :id AND s.state <> 'closed' AND h.id = s.host_id RETURNING {_COLUMNS}
+    WHERE s.id = :id AND s.state <> 'closed' AND h.id = s.host_id RETURNING {COLUMNS}
 """)
 # One statement: the right, the device, the host and the newest attach are judged in the moment of the write.
 _PAIR = text(f"""
@@ -67,32 +69,37 @@ _PAIR = text(f"""
            OR EXISTS (SELECT FROM host_grants g WHERE g.host_id = s.host_id AND g.person_id = s.person_id
                       AND g."right" = 'terminal' AND g."session_user" = s."session_user"
                       AND (g.expires_at IS NULL OR g.expires_at > now())))
-    RETURNING {_COLUMNS}, d.channel_key, was.state = 'detached' AS reactivated
+    RETURNING {COLUMNS}, d.channel_key, was.state = 'detached' AS reactivated
 """)
 _DETACH = text(f"""
     UPDATE terminal_sessions s SET state = 'detached', detached_at = now() FROM hosts h
-    WHERE s.id = :id AND s.state = 'active' AND s.paired_seq = :paired_seq AND h.id = s.host_id RETURNING {_COLUMNS}
+    WHERE s.id = :id AND s.state = 'active' AND s.paired_seq = :paired_seq AND h.id = s.host_id RETURNING {COLUMNS}
 """)
 _START = text(f"""
     UPDATE terminal_sessions s SET state = 'active', started_at = coalesce(started_at, now()) FROM hosts h
-    WHERE s.id = :id AND s.host_id = :host_id AND s.state = 'opening' AND h.id = s.host_id RETURNING {_COLUMNS}
+    WHERE s.id = :id AND s.host_id = :host_id AND s.state = 'opening' AND h.id = s.host_id RETURNING {COLUMNS}
 """)
+# Statements over many rows lock them in one order, so that they never wait for each other.
 _CLOSE = text(f"""
+    WITH locked AS MATERIALIZED (
+        SELECT id FROM terminal_sessions WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE
+    )
     UPDATE terminal_sessions s SET state = 'closed', closed_at = now(), close_reason = :reason, close_detail = :detail
-    FROM hosts h
-    WHERE s.id = ANY(:ids) AND s.state <> 'closed' AND h.id = s.host_id
+    FROM locked, hosts h
+    WHERE s.id = locked.id AND s.state <> 'closed' AND h.id = s.host_id
       AND (NOT :never_paired OR s.paired_at IS NULL) AND (NOT :opening OR s.state = 'opening')
-    RETURNING {_COLUMNS}
+    RETURNING {COLUMNS}
 """)
-_OVERDUE = text("""
-    SELECT id, 'open_failed' AS reason, 'open_timeout' AS detail FROM terminal_sessions
-    WHERE state = 'opening' AND paired_at IS NULL AND opened_at < now() - make_interval(secs => :open_timeout_s)
-    UNION ALL
-    SELECT s.id, 'open_failed', 'start_timeout' FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id
-    WHERE s.state = 'opening' AND s.paired_at < now() - make_interval(secs => :start_timeout_s)
-      AND NOT h.reported_require_local_confirm
-    UNION ALL
-    SELECT id, 'max_duration', NULL FROM terminal_sessions WHERE state <> 'closed' AND expires_at < now()
+_MOVED = text("""
+    WITH moved AS (
+        SELECT * FROM unnest(CAST(:ids AS uuid[]), CAST(:bytes_in AS bigint[]), CAST(:bytes_out AS bigint[]))
+            AS counted(id, bytes_in, bytes_out)
+    ), locked AS MATERIALIZED (
+        SELECT id FROM terminal_sessions WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE
+    )
+    UPDATE terminal_sessions s
+    SET bytes_in = s.bytes_in + moved.bytes_in, bytes_out = s.bytes_out + moved.bytes_out, last_frame_at = now()
+    FROM moved, locked WHERE s.id = moved.id AND s.id = locked.id
 """)
 
 
@@ -105,12 +112,12 @@ class PostgresSessionStore:
 
     async def add(self, record_id: SessionId, new: NewSession) -> SessionRecord:
         """See the port."""
-        return _record((await self._connection.execute(_ADD, {"id": record_id, **asdict(new)})).one())
+        return to_record((await self._connection.execute(_ADD, {"id": record_id, **asdict(new)})).one())
 
     async def rows(self, ids: Iterable[SessionId]) -> dict[SessionId, SessionRecord]:
         """See the port."""
         rows = await self._connection.execute(_ROWS, {"ids": list(ids)})
-        return {SessionId(row.id): _record(row) for row in rows}
+        return {SessionId(row.id): to_record(row) for row in rows}
 
     async def lock(self, session_id: SessionId) -> SessionRecord | None:
         """See the port."""
@@ -122,11 +129,11 @@ class PostgresSessionStore:
         """See the port."""
         values = {"person_id": person_id, "session_id": session_id, "closed": closed}
         rows = await self._connection.execute(_VIEWS, values)
-        return [SessionView(_record(row), row.host_name, row.device_name) for row in rows]
+        return [SessionView(to_record(row), row.host_name, row.device_name) for row in rows]
 
     async def live_of_host(self, host_id: HostId) -> list[SessionRecord]:
         """See the port."""
-        return [_record(row) for row in await self._connection.execute(_LIVE_OF_HOST, {"host_id": host_id})]
+        return [to_record(row) for row in await self._connection.execute(_LIVE_OF_HOST, {"host_id": host_id})]
 
     async def live_counts(self, person_id: PersonId, host_id: HostId) -> tuple[int, int]:
         """See the port."""
@@ -147,7 +154,7 @@ class PostgresSessionStore:
         """See the port."""
         granted = (await self._connection.execute(_PAIR, {"id": session_id, "attach_seq": attach_seq})).first()
         if granted is not None:
-            return Pairing("granted", _record(granted), bytes(granted.channel_key), granted.reactivated)
+            return Pairing("granted", to_record(granted), bytes(granted.channel_key), granted.reactivated)
         record = (await self.rows([session_id])).get(session_id)
         if record is None:
             return None
@@ -177,13 +184,16 @@ class PostgresSessionStore:
         """See the port."""
         which = {"ids": list(session_ids), "never_paired": never_paired, "opening": opening}
         rows = await self._connection.execute(_CLOSE, {**which, "reason": reason, "detail": detail})
-        return [_record(row) for row in rows]
+        return [to_record(row) for row in rows]
 
-    async def overdue(self, open_timeout_s: float, start_timeout_s: float) -> list[Overdue]:
+    async def add_moved(self, moved: Collection[Moved]) -> None:
         """See the port."""
-        values = {"open_timeout_s": open_timeout_s, "start_timeout_s": start_timeout_s}
-        rows = await self._connection.execute(_OVERDUE, values)
-        return [Overdue(SessionId(row.id), row.reason, row.detail) for row in rows]
+        values = {
+            "ids": [each.session_id for each in moved],
+            "bytes_in": [each.bytes_in for each in moved],
+            "bytes_out": [each.bytes_out for each in moved],
+        }
+        await self._connection.execute(_MOVED, values)
 
 
 def _lock_key(subject: UUID) -> int:
@@ -192,10 +202,11 @@ def _lock_key(subject: UUID) -> int:
 
 
 def _maybe(row: Row[Any] | None) -> SessionRecord | None:
-    return None if row is None else _record(row)
+    return None if row is None else to_record(row)
 
 
-def _record(row: Row[Any]) -> SessionRecord:
+def to_record(row: Row[Any]) -> SessionRecord:
+    """From a row that has :data:`COLUMNS`."""
     return SessionRecord(
         id=SessionId(row.id),
         host_id=HostId(row.host_id),

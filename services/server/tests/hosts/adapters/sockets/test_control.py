@@ -4,13 +4,12 @@ import asyncio
 import json
 from uuid import UUID
 
-import psycopg
 import pytest
 import pytest_asyncio
 from websockets.exceptions import ConnectionClosed
 
 from bothy_kit.cluster import cluster
-from bothy_kit.fake_host import ControlSocket, FakeHost
+from bothy_kit.fake_host import ControlSocket
 from bothy_kit.sockets import FakeSide
 from bothy_wire.frames import (
     HostHello,
@@ -28,6 +27,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 NODE_SETTINGS = {
     "hosts": {"pairing": "confirm", "max_waiting_frames": 1024},
     "database": {"retry_after": "50ms"},
+    "terminal": {"host_duplicate_probe_timeout": "1 s"},
 }
 NOBODY = UUID(int=1)
 
@@ -96,22 +96,49 @@ async def test_another_protocol_version_is_named(couple):
     assert (closed.code, closed.reason) == (4113, "protocol version 1 expected")
 
 
-async def test_a_copy_is_told_what_it_is(couple):
-    _, host = couple
-    stale = host.join
-    await host.connect()
-    closed = await (await host.identify(join=stale)).closed()
-    assert closed.code == 4009
-    assert "a copy of this host" in closed.reason
+async def state(device, host):
+    shown = (await device.rest("GET", f"/hosts/{host.host_id}")).body
+    return shown["state"], shown["disabled_reason"]
+
+
+DISABLED = "disabled", "duplicate_connection"
+
+
+async def test_a_copy_with_a_passed_join_value_disables_the_host_when_it_answers(couple):
+    device, host = couple
+    copy = host.copy()
+    control = await host.connect()
+    assert (await (await copy.identify()).closed()).code == 4112
+    assert (await control.closed()).code == 4112
+    assert await state(device, host) == DISABLED
 
 
 async def test_a_copy_whose_turns_alternate_with_the_hosts_is_seen(couple):
     """Neither ever meets the other: each connects while the other is away."""
-    _, host = couple
-    copy = FakeHost(host.origin, host.url)
-    copy.signing_key, copy.host_id, copy.join = host.signing_key, host.host_id, host.join
+    device, host = couple
+    copy = host.copy()
     await (await host.connect()).close()
-    assert (await (await copy.identify()).closed()).code == 4009
+    assert (await (await copy.identify()).closed()).code == 4112
+    assert await state(device, host) == DISABLED
+
+
+async def test_a_late_identify_that_nobody_waits_for_harms_nobody(node, couple):
+    device, host = couple
+    sockets = node.nodes[0].node.control_sockets
+    late = host.copy()
+    control = await host.connect()
+    before = sockets.connections
+    silent = await late.identify()
+    silent.fall_silent()
+    async with asyncio.timeout(10):
+        while sockets.connections > before:  # noqa: ASYNC110 - the node tells nobody
+            await asyncio.sleep(0.01)
+    silent.listen_again()
+    closed = await silent.closed()
+    assert closed.code == 4009
+    assert "a copy of this host" in closed.reason
+    await control.heartbeat()
+    assert await state(device, host) == ("active", None)
 
 
 # ---- pending and confirmed ------------------------------------------------------------------------------------------
@@ -142,7 +169,8 @@ async def test_a_pending_host_reports_nothing_and_speaks_of_no_session(node):
         await control.expect(HostPending)
         await control.send(frame)
         closed = await control.closed()
-        assert (closed.code, closed.reason) == (4105, "this frame is not expected before host.identified")
+        assert closed.code == 4105
+        assert closed.reason.startswith("this frame is not expected before host.identified")
 
 
 async def test_a_pending_host_that_is_paired_again_is_told_so(node):
@@ -153,20 +181,25 @@ async def test_a_pending_host_that_is_paired_again_is_told_so(node):
     assert (await control.closed()).code == 4110
 
 
-async def test_of_two_connections_of_a_pending_host_one_goes_on(node):
+async def test_of_two_connections_of_a_pending_host_the_newer_one_goes_on(node):
     device, host = await node.couple()
     both = [await host.identify() for _ in range(2)]
     for each in both:
         await each.expect(HostPending)
     await confirm(device, host)
-    ends = [asyncio.create_task(each.closed()) for each in both]
-    done, waiting = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    assert [each.result().code for each in done] == [4009]
-    for each in waiting:
-        each.cancel()
-    await asyncio.wait(ends)
-    (going_on,) = [control for control, end in zip(both, ends, strict=True) if end in waiting]
-    await going_on.heartbeat()
+    identified = [(await each.expect(HostIdentified), each) for each in both]
+    (_, older), (offer, newer) = sorted(identified, key=lambda each: each[0].conn_id)
+    older.fall_silent()
+    host.join = offer.join_offered
+    await newer.send(host.report())
+    await newer.handled()
+    assert await presence(device, host) == "online"
+    await device.open(host.host_id)
+    await newer.expect(HostSessionOpen)
+    older.listen_again()
+    assert (await older.closed()).code == 4009
+    assert await state(device, host) == ("active", None)
+    await newer.close()
 
 
 @pytest.mark.parametrize(
@@ -197,15 +230,28 @@ def event(host):
 # ---- read -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_newer_connection_closes_the_older_and_stays_registered(couple):
+async def test_an_older_connection_on_which_nobody_answers_is_closed(couple):
     device, host = couple
     older = await host.connect()
-    newer = await host.connect()
+    older.fall_silent()
+    newer = await host.connect_again()
+    stream = await device.open(host.host_id)
+    assert newer.kept == [], "it waits for the end of the probe"
+    assert (await newer.expect(HostSessionOpen)).session_id == stream.session_id
+    older.listen_again()
     assert (await older.closed()).code == 4009
     await newer.heartbeat()
     assert await presence(device, host) == "online"
-    stream = await device.open(host.host_id)
-    assert (await newer.expect(HostSessionOpen)).session_id == stream.session_id
+
+
+async def test_two_machines_with_one_key_on_one_node_are_both_sent_away(couple):
+    device, host = couple
+    older = await host.connect()
+    newer = await host.copy().connect()
+    assert [(await each.closed()).code for each in (older, newer)] == [4112, 4112]
+    assert await state(device, host) == DISABLED
+    again = await (await host.copy().identify()).closed()
+    assert again.code == 4112
 
 
 async def test_a_host_that_left_is_offline(couple):
@@ -215,7 +261,7 @@ async def test_a_host_that_left_is_offline(couple):
 
 
 async def test_a_host_that_falls_silent_is_closed(database_url, tmp_path):
-    quick = {"host_heartbeat_interval": "300ms", "host_heartbeat_miss_limit": 1, "close_linger": "100ms"}
+    quick = {"host_heartbeat_interval": "300ms", "host_heartbeat_miss_limit": 1}
     async with cluster(database_url, tmp_path, nodes=1, terminal=quick, wire={"identify_timeout": "300ms"}) as one:
         _, host = await one.couple()
         silent = await ControlSocket.dial(f"{one.nodes[0].url}{CONTROL_PATH}")
@@ -223,27 +269,6 @@ async def test_a_host_that_falls_silent_is_closed(database_url, tmp_path):
         assert (await silent.closed()).code == 4104
         await control.expect(HostIdentified)
         assert (await control.closed()).code == 4009
-
-        unreachable = await host.identify()
-        await unreachable.expect(HostIdentified)
-        unreachable.socket.transport.pause_reading()
-        sockets = one.nodes[0].node.control_sockets
-        async with asyncio.timeout(10):
-            while sockets.connections:  # noqa: ASYNC110 - nobody announces it
-                await asyncio.sleep(0.005)
-        unreachable.socket.transport.abort()
-
-
-async def test_a_host_that_says_more_than_can_be_stored_is_told_to_slow_down(node, couple):
-    device, host = couple
-    control = await host.connect()
-    stream = await device.open(host.host_id)
-    url = node.settings.database.url.get_secret_value()
-    async with await psycopg.AsyncConnection.connect(url) as other:
-        await other.execute("SELECT FROM terminal_sessions WHERE id = %s FOR UPDATE", [stream.session_id])
-        for _ in range(NODE_SETTINGS["hosts"]["max_waiting_frames"] + 2):
-            await host.started(stream.session_id)
-        assert (await control.closed()).code == 4108
 
 
 async def test_a_report_holds_the_join_value_that_was_offered(couple):

@@ -59,9 +59,17 @@ async def test_what_expired_is_forgotten_and_nothing_else(rows):
             code=rows.new_id().bytes,
             ttl_s=ttl_s,
         )
+        await rows.run(
+            "INSERT INTO idempotency_keys (person_id, device_id, key, request_hash, expires_at)"
+            " VALUES (:person, :device, :key, sha256('body'), now() + make_interval(secs => :ttl_s))",
+            person=device.person_id,
+            device=device.id,
+            key=str(ttl_s),
+            ttl_s=ttl_s,
+        )
     async with rows.uow() as unit:
-        assert await unit.of(ChallengeStore).prune() == 3
+        assert await unit.of(ChallengeStore).prune() == 4
         assert await unit.of(ChallengeStore).prune() == 0
-    for table in ("challenges", "step_ups", "invites"):
+    for table in ("challenges", "step_ups", "invites", "idempotency_keys"):
         query = f"SELECT expires_at > now() FROM {table} WHERE person_id = :id"
         assert await rows.run(query, id=device.person_id) == [(True,)]

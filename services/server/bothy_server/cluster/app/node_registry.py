@@ -1,0 +1,124 @@
+"""A process enters itself, says how it is, and leaves; anybody may ask who is there (``docs/spec/cluster.md``, N5)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from bothy_server.cluster.domain.node import WRITES_HEARD, Figures, ListedNode, Node, missing_keys
+from bothy_server.kernel.clock import Clock
+from bothy_server.kernel.unit import Event, StorageUnavailable, UnitOfWork
+from bothy_wire.ids import NodeId
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryLimits:
+    """Seconds (keys ``cluster.status_interval``, ``cluster.node_forget_after``)."""
+
+    interval: float
+    forget_after: float
+
+
+class NodeStore(Protocol):
+    """Rows of nodes."""
+
+    async def write(self, node: Node, figures: Figures) -> None:
+        """Heartbeat and status of a node; enters one that has no row."""
+
+    async def leave(self, node_id: NodeId) -> None:
+        """``active`` to ``leaving``."""
+
+    async def signing_keys(self, within_s: float) -> set[str]:
+        """The keys that nodes sign with that wrote their status within the last seconds."""
+
+    async def all(self) -> list[ListedNode]:
+        """Every row, oldest start first."""
+
+    async def prune(self, silent_s: float) -> int:
+        """Remove nodes without a heartbeat for so long; how many went."""
+
+
+class NodeRegistry:
+    """One process in the table. :meth:`run` is its task between :meth:`enter` and :meth:`leave`."""
+
+    def __init__(
+        self,
+        uow: UnitOfWork,
+        clock: Clock,
+        node: Node,
+        figures: Callable[[], Figures],
+        synchronize: Callable[[], Awaitable[None]],
+        limits: RegistryLimits,
+    ) -> None:
+        """``synchronize`` reads the database's clock; it goes with each write (C)."""
+        self._uow = uow
+        self._clock = clock
+        self._node = node
+        self._figures = figures
+        self._synchronize = synchronize
+        self._limits = limits
+        self._missing: tuple[str, ...] = ()
+
+    async def enter(self) -> None:
+        """Tell the others of this node."""
+        async with self._uow() as unit:
+            await unit.of(NodeStore).write(self._node, self._figures())
+            unit.emit(Event("node.changed", node_id=self._node.id))
+
+    async def run(self) -> None:
+        """Write every interval until cancelled. While the database is away the last clock reading holds."""
+        while True:
+            await self._clock.sleep_until(self._clock.monotonic() + self._limits.interval)
+            try:
+                await self.write()
+            except StorageUnavailable:
+                continue
+
+    async def write(self) -> None:
+        """One status; looks for keys of other nodes that this one lacks."""
+        figures = self._figures()
+        async with self._uow() as unit:
+            store = unit.of(NodeStore)
+            await store.write(self._node, figures)
+            signing = await store.signing_keys(WRITES_HEARD * self._limits.interval)
+        await self._synchronize()
+        missing = missing_keys(figures.key_ids, signing)
+        if missing and missing != self._missing:
+            _log.warning("signing key missing", extra={"bothy.key.ids": list(missing)})
+        self._missing = missing
+
+    async def leave(self) -> None:
+        """Tell the others that it goes; a database that is away learns it from the silence."""
+        try:
+            async with self._uow() as unit:
+                await unit.of(NodeStore).leave(self._node.id)
+                unit.emit(Event("node.changed", node_id=self._node.id))
+        except StorageUnavailable:
+            _log.warning("node left without a word: the database does not answer")
+
+    def keys(self) -> str:
+        """The state of this node's keys in one word, or what is wrong with them; for ``/readyz``."""
+        return f"another node signs with {', '.join(self._missing)}" if self._missing else "ok"
+
+
+class NodeDirectory:
+    """All nodes, for an operator and for the sweep."""
+
+    def __init__(self, uow: UnitOfWork, limits: RegistryLimits) -> None:
+        """``limits.forget_after`` bounds how long a silent node is listed."""
+        self._uow = uow
+        self._limits = limits
+
+    async def list(self) -> list[ListedNode]:
+        """Also those that left or died and were not forgotten yet."""
+        async with self._uow() as unit:
+            return await unit.of(NodeStore).all()
+
+    async def prune(self) -> int:
+        """Forget nodes that were silent for long; how many."""
+        async with self._uow() as unit:
+            return await unit.of(NodeStore).prune(self._limits.forget_after)

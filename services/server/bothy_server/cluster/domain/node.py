@@ -1,0 +1,65 @@
+"""A process of the cluster, and what it says of itself (``docs/spec/cluster.md``, N5)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from bothy_wire.ids import NodeId
+
+Role = Literal["api", "worker", "all"]
+
+WRITES_HEARD = 3
+"""A node that missed as many writes of its status says nothing about now. No key: it only bounds a warning."""
+
+
+class NodeState(StrEnum):
+    """A node that was killed stays ``active``; its heartbeat tells."""
+
+    ACTIVE = "active"
+    LEAVING = "leaving"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Who a process is. ``origin`` is its public listener; a worker has none."""
+
+    id: NodeId
+    role: Role
+    origin: str | None
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a node counts. ``unpaired`` and bytes since its start; ages in seconds, None where there is nothing to measure."""
+
+    sides: int = 0
+    pairs: int = 0
+    pending: int = 0
+    unpaired_client: int = 0
+    unpaired_host: int = 0
+    echo_age_s: float | None = None
+    tail_lag_s: float | None = None
+    forwarded_bytes: int = 0
+    key_ids: tuple[str, ...] = ()
+    signs_with: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedNode:
+    """A node's rows. ``silent_s``: seconds since its last heartbeat."""
+
+    node: Node
+    state: NodeState
+    started_at: datetime
+    silent_s: float
+    figures: Figures
+
+
+def missing_keys(own: Collection[str], signing: Iterable[str]) -> tuple[str, ...]:
+    """The keys that others sign with and this node lacks; a node without any key reads no signature."""
+    return tuple(sorted(set(signing) - set(own))) if own else ()

@@ -1,0 +1,72 @@
+"""Disabling, enabling and retiring a host: its state, the end of its sessions and the news of it are one unit."""
+
+from __future__ import annotations
+
+from bothy_server.hosts.app.pairing import host_unknown
+from bothy_server.hosts.app.ports import HostEvents, HostStore
+from bothy_server.hosts.domain.host import DUPLICATE_CONNECTION, OPERATOR, Act, Host, HostState, sources
+from bothy_server.hosts.domain.signals import HostClose
+from bothy_server.identity.app.api import Caller, right_of
+from bothy_server.kernel.problems import Problem
+from bothy_server.kernel.unit import AuditEntry, Event, Unit, UnitOfWork
+from bothy_wire.frames import CloseReason
+from bothy_wire.ids import HostId
+
+_ACTS: dict[HostState, Act] = {
+    HostState.ACTIVE: "enable",
+    HostState.DISABLED: "disable",
+    HostState.RETIRED: "retire",
+}
+_ENDS: dict[HostState, CloseReason] = {
+    HostState.DISABLED: "host_disabled",
+    HostState.RETIRED: "host_retired",
+}
+
+
+class Transitions:
+    """What owners and operators may do to the state of a host."""
+
+    def __init__(self, uow: UnitOfWork, events: HostEvents) -> None:
+        """``events`` ends the sessions of a host that leaves ``active``."""
+        self._uow = uow
+        self._events = events
+
+    async def set_state(self, host_id: HostId, state: HostState, caller: Caller | None) -> None:
+        """Bring a host to ``active``, ``disabled`` or ``retired``; one that is there already stays as it is.
+
+        ``caller`` is None on the server's own command line. Raises 404 ``host_unknown``, 409 ``host_state_conflict``.
+        """
+        async with self._uow() as unit:
+            host = await unit.of(HostStore).lock(host_id)
+            if host is None or not await _may_decide(unit, host_id, caller):
+                raise host_unknown()
+            if host.state is state:
+                return
+            _check(host, state)
+            reason = OPERATOR if state is HostState.DISABLED else None
+            await unit.of(HostStore).set_state(host_id, state, reason)
+            if state in _ENDS:
+                await self._events.unpaired(unit, host_id, _ENDS[state])
+                unit.stage(HostClose(host_id))
+            person, device = (None, None) if caller is None else (caller.person_id, caller.device_id)
+            unit.audit(AuditEntry("host.state", state.value, person_id=person, device_id=device, host_id=host_id))
+            unit.emit(Event("host.updated", host_id=host_id))
+
+
+async def _may_decide(unit: Unit, host_id: HostId, caller: Caller | None) -> bool:
+    if caller is None or caller.is_operator:
+        return True
+    right = await right_of(unit, caller.person_id, host_id)
+    return right is not None and right.owner
+
+
+def _check(host: Host, state: HostState) -> None:
+    act = _ACTS[state]
+    if host.state not in sources(act):
+        raise Problem(409, "host_state_conflict", f"The host is {host.state}; it cannot be made {state}.")
+    if act == "enable" and host.disabled_reason == DUPLICATE_CONNECTION:
+        raise Problem(
+            409,
+            "host_state_conflict",
+            "Two machines hold this host's key: stop the copy, then issue a new pairing code. That makes the key void.",
+        )

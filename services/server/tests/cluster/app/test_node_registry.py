@@ -1,0 +1,154 @@
+"""A process enters its row, keeps it fresh and leaves it."""
+
+import asyncio
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from bothy_kit.manual_clock import ManualClock
+from bothy_server.cluster.app.node_registry import NodeDirectory, NodeRegistry, RegistryLimits
+from bothy_server.cluster.domain.node import Figures, Node, NodeState
+from bothy_server.kernel.unit import StorageUnavailable
+from bothy_wire.ids import NodeId
+
+LIMITS = RegistryLimits(interval=10, forget_after=3600)
+FIGURES = Figures(
+    sides=3,
+    pairs=1,
+    pending=1,
+    unpaired_client=4,
+    unpaired_host=5,
+    echo_age_s=0.5,
+    tail_lag_s=1.5,
+    forwarded_bytes=2**40,
+    key_ids=("a", "b"),
+    signs_with="a",
+)
+
+
+@pytest.fixture
+def clock():
+    return ManualClock(datetime.now(UTC))
+
+
+class Process:
+    """One process of the table."""
+
+    def __init__(self, rows, figures=FIGURES):
+        self.node = Node(NodeId(rows.new_id()), "api", "http://127.0.0.1:8080", "1.0")
+        self.figures = figures
+        self.synchronized = 0
+        self.registry = NodeRegistry(rows.uow, rows.clock, self.node, lambda: self.figures, self.synchronize, LIMITS)
+
+    async def synchronize(self):
+        self.synchronized += 1
+
+
+@pytest.fixture
+def new_process(rows):
+    return lambda **options: Process(rows, **options)
+
+
+async def listed(rows, process):
+    found = [each for each in await NodeDirectory(rows.uow, LIMITS).list() if each.node == process.node]
+    return found[0] if found else None
+
+
+async def test_a_process_enters_with_its_figures_and_is_told_of(rows, new_process):
+    process = new_process()
+    await process.registry.enter()
+    found = await listed(rows, process)
+    assert (found.state, found.figures) == (NodeState.ACTIVE, FIGURES)
+    assert found.silent_s < 5
+    assert await rows.events(node_id=process.node.id) == ["node.changed"]
+
+
+async def test_every_interval_it_writes_and_reads_the_clock(rows, new_process):
+    process = new_process()
+    await process.registry.enter()
+    running = asyncio.create_task(process.registry.run())
+    await rows.clock.wait_for_timer()
+    process.figures = replace(FIGURES, sides=7, signs_with="b")
+    rows.clock.advance(LIMITS.interval)
+    await rows.clock.wait_for_timer()
+    running.cancel()
+    found = await listed(rows, process)
+    assert (found.figures, process.synchronized) == (process.figures, 1)
+    assert await rows.events(node_id=process.node.id) == ["node.changed"]
+
+
+async def test_it_goes_on_after_the_database_was_away(rows, new_process):
+    process = new_process()
+    await process.registry.enter()
+    running = asyncio.create_task(process.registry.run())
+    await rows.clock.wait_for_timer()
+    rows.away = True
+    rows.clock.advance(LIMITS.interval)
+    await rows.clock.wait_for_timer()
+    assert process.synchronized == 0
+    rows.away = False
+    rows.clock.advance(LIMITS.interval)
+    await rows.clock.wait_for_timer()
+    running.cancel()
+    assert process.synchronized == 1
+
+
+async def test_leaving_is_told_and_needs_no_database(rows, new_process, caplog):
+    process, silent = new_process(), new_process()
+    await process.registry.enter()
+    await process.registry.leave()
+    assert (await listed(rows, process)).state is NodeState.LEAVING
+    assert await rows.events(node_id=process.node.id) == ["node.changed"] * 2
+    await silent.registry.enter()
+    rows.away = True
+    await silent.registry.leave()
+    assert caplog.messages == ["node left without a word: the database does not answer"]
+
+
+async def test_a_silent_process_is_forgotten_and_enters_again(rows, new_process):
+    process, other = new_process(), new_process()
+    for each in (process, other):
+        await each.registry.enter()
+    await rows.run(
+        "UPDATE cluster_nodes SET heartbeat_at = now() - interval '3601 s' WHERE node_id = :id", id=process.node.id
+    )
+    assert await NodeDirectory(rows.uow, LIMITS).prune() == 1
+    assert await listed(rows, process) is None
+    assert await listed(rows, other) is not None
+    await process.registry.write()
+    assert (await listed(rows, process)).figures == FIGURES
+
+
+async def test_a_key_that_another_node_signs_with_is_missed_once_aloud(rows, new_process, caplog):
+    process = new_process()
+    key = f"key-{process.node.id}"
+    other = new_process(figures=replace(FIGURES, key_ids=("a", key), signs_with=key))
+    await other.registry.enter()
+    for _ in range(2):
+        await process.registry.write()
+    assert process.registry.keys() == f"another node signs with {key}"
+    warnings = [each for each in caplog.records if each.message == "signing key missing"]
+    assert [json.dumps(getattr(each, "bothy.key.ids")) for each in warnings] == [json.dumps([key])]
+
+    process.figures = replace(FIGURES, key_ids=("a", "b", key))
+    await process.registry.write()
+    assert process.registry.keys() == "ok"
+    process.figures = FIGURES
+    await rows.run("UPDATE node_status SET written_at = now() - interval '31 s' WHERE node_id = :id", id=other.node.id)
+    await process.registry.write()
+    assert process.registry.keys() == "ok", "a node that is gone signs nothing"
+
+
+async def test_a_worker_holds_no_key_and_misses_none(rows, new_process):
+    worker, other = new_process(figures=Figures()), new_process()
+    await other.registry.enter()
+    await worker.registry.write()
+    assert worker.registry.keys() == "ok"
+
+
+async def test_a_failed_write_is_told_to_the_caller(rows, new_process):
+    rows.away = True
+    with pytest.raises(StorageUnavailable):
+        await new_process().registry.enter()

@@ -1,0 +1,107 @@
+"""Commands that administer hosts and show nodes, against a real database."""
+
+import json
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+
+from bothy_server.commands import bothy_server
+from bothy_server.identity.adapters.keystore.store import add_key
+
+
+@pytest.fixture
+def run(database_url, tmp_path):
+    now = datetime.now(UTC)
+    add_key(tmp_path / "keys", now, now)
+    environment = {
+        "BOTHY_DATABASE__URL": database_url,
+        "BOTHY_SECRETS__SIGNING_KEY_DIR": str(tmp_path / "keys"),
+        "BOTHY_SERVER__PUBLIC_ORIGINS": "http://relay.example.com",
+        "BOTHY_CONFIG": None,
+    }
+    return lambda *words: CliRunner().invoke(bothy_server, words, env=environment)
+
+
+@pytest.fixture
+def database(database_url):
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+def test_a_host_is_disabled_enabled_and_retired_by_name(run, database):
+    assert run("person", "add", "Robin").exit_code == 0
+    assert run("host", "add", "lab-1", "--owner", "Robin").exit_code == 0
+    refused = run("host", "disable", "lab-1")
+    assert (refused.exit_code, refused.stderr) == (
+        1,
+        "bothy-server: The host is pending; it cannot be made disabled.\n",
+    )
+    database.execute("UPDATE hosts SET state = 'active'")
+    assert run("host", "disable", "lab-1").stdout == "lab-1 is disabled\n"
+    assert run("host", "enable", "lab-1").stdout == "lab-1 is active\n"
+    retired = json.loads(run("host", "retire", "lab-1", "--json").stdout)
+    assert retired == {"host_id": retired["host_id"], "state": "retired"}
+    assert run("host", "enable", "lab-1").exit_code == 1, "its name is free"
+    codes = database.execute("SELECT code FROM audit_log WHERE action = 'host.state' ORDER BY position").fetchall()
+    assert codes == [("disabled",), ("active",), ("retired",)]
+
+
+def test_hosts_are_listed_with_what_to_do(run, database):
+    assert json.loads(run("host", "list", "--json").stdout) == {"hosts": []}
+    assert run("person", "add", "Robin").exit_code == 0
+    for name in ("copied", "off", "on", "over", "unpaired", "waiting"):
+        assert run("host", "add", name, "--owner", "Robin").exit_code == 0
+    database.execute("UPDATE hosts SET last_seen_at = '2026-01-02T03:04:05Z' WHERE name <> 'unpaired'")
+    database.execute(
+        "UPDATE hosts SET signing_key = sha256(name::bytea), channel_key = sha256(name::bytea) WHERE name <> 'unpaired'"
+    )
+    database.execute("UPDATE hosts SET state = 'active' WHERE name = 'on'")
+    database.execute("UPDATE hosts SET state = 'retired' WHERE name = 'over'")
+    database.execute("UPDATE hosts SET state = 'disabled', disabled_reason = 'operator' WHERE name = 'off'")
+    database.execute(
+        "UPDATE hosts SET state = 'disabled', disabled_reason = 'duplicate_connection' WHERE name = 'copied'"
+    )
+    seen = "last seen 2026-01-02T03:04:05+00:00"
+    assert run("host", "list").stdout.splitlines() == [
+        f"copied  disabled  {seen}",
+        "    two machines hold its key: stop the copy, then pair it again with `bothy-server host code copied`",
+        f"off  disabled  {seen}",
+        "    `bothy-server host enable off` lets it dial in again",
+        f"on  active  {seen}",
+        "unpaired  pending  never seen",
+        "    not paired: `bothy-server host code unpaired` makes a pairing code",
+        f"waiting  pending  {seen}",
+        "    waits for its owner, who confirms the fingerprint that the machine printed",
+    ]
+    listed = json.loads(run("host", "list", "--json").stdout)["hosts"]
+    assert listed[0] == {
+        "host_id": listed[0]["host_id"],
+        "name": "copied",
+        "state": "disabled",
+        "disabled_reason": "duplicate_connection",
+        "last_seen_at": "2026-01-02T03:04:05+00:00",
+    }
+    assert listed[3]["last_seen_at"] is None
+    assert run("host", "code", "copied").exit_code == 0
+    assert json.loads(run("host", "list", "--json").stdout)["hosts"][0]["state"] == "pending"
+
+
+def test_nodes_are_listed(run, database):
+    assert json.loads(run("node", "list", "--json").stdout) == {"nodes": []}
+    node_id = uuid4()
+    database.execute(
+        "INSERT INTO cluster_nodes (node_id, origin, role, version) VALUES (%s, 'http://127.0.0.1:8080', 'api', '1.0')",
+        [node_id],
+    )
+    database.execute(
+        "INSERT INTO node_status (node_id, sides, pairs, pending, unpaired_client, unpaired_host, forwarded_bytes, key_ids)"
+        " VALUES (%s, 4, 2, 0, 1, 0, 99, '{k1}')",
+        [node_id],
+    )
+    (listed,) = json.loads(run("node", "list", "--json").stdout)["nodes"]
+    assert (listed["node_id"], listed["role"], listed["state"]) == (str(node_id), "api", "active")
+    assert (listed["sides"], listed["unpaired_client"], listed["key_ids"]) == (4, 1, ["k1"])
+    assert "4 sides, 2 pairs  http://127.0.0.1:8080" in run("node", "list").stdout

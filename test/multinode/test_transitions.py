@@ -1,0 +1,185 @@
+"""Whatever ends a session or moves a host, and wherever: it closes everything, everywhere, with the same codes."""
+
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+
+from bothy_kit.cluster import cluster
+from bothy_kit.ear import ear
+from bothy_server import wiring
+from bothy_server.hosts.domain.host import HostState
+from bothy_server.platform.lifecycle import Lifecycle
+from bothy_server.platform.settings import Settings
+from bothy_wire.frames import HostSessionClose, HostSessionOpen, HostSessionRecorded, SidePaired
+
+NODES = pytest.mark.parametrize("nodes", [1, 3])
+
+
+@asynccontextmanager
+async def running_session(database_url, folder, nodes, **groups):
+    """A session that runs: relayed on the first node, its host's control connection on the last."""
+    async with cluster(database_url, folder, nodes=nodes, **groups) as made:
+        device, host = await made.device(), await made.host()
+        control = await host.connect(made.nodes[-1].url)
+        stream = await device.open(host.host_id)
+        await control.expect(HostSessionOpen)
+        client = await device.dial(stream, made.nodes[0].url)
+        data = await host.dial(stream.session_id, made.nodes[0].url)
+        for side in (client, data):
+            await side.expect(SidePaired)
+        await host.started(stream.session_id)
+        await control.expect(HostSessionRecorded)
+        yield made, device, host, stream, client, data
+
+
+@asynccontextmanager
+async def worker(made, **terminal):
+    """A worker beside the nodes."""
+    groups = made.settings.model_dump()
+    groups["server"]["role"] = "worker"
+    groups["terminal"] |= terminal
+    async with Lifecycle() as parts:
+        await wiring.start_worker(Settings.model_validate(groups), parts)
+        yield
+
+
+# ---- the end of a session -------------------------------------------------------------------------------------------
+
+
+async def by_the_person(made, device, host, stream):
+    answer = await device.rest("POST", f"/terminal/sessions/{stream.session_id}/close", {}, url=made.nodes[-1].url)
+    assert answer.status == 200
+
+
+async def by_its_host(made, device, host, stream):
+    await host.ended(stream.session_id)
+
+
+async def by_a_worker(made, device, host, stream):
+    await made.sql("UPDATE terminal_sessions SET expires_at = now()")
+
+
+@NODES
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [(by_the_person, "client_closed"), (by_its_host, "process_exited"), (by_a_worker, "max_duration")],
+)
+async def test_cross_node_close_reaches_relay_and_control(database_url, tmp_path, nodes, end, reason):
+    async with running_session(database_url, tmp_path, nodes) as (made, device, host, stream, client, data):
+        async with worker(made, sweep_interval=0.05):
+            await end(made, device, host, stream)
+            for side in (client, data):
+                closed = await side.closed()
+                assert (closed.code, closed.reason) == (4100, reason)
+            if end is by_its_host:
+                assert (await host.control.expect(HostSessionRecorded)).state == "closed"
+            assert (await host.control.expect(HostSessionClose)).reason == reason
+        await host.control.heartbeat()
+        told = await made.sql("SELECT code FROM audit_log WHERE action IN ('terminal.terminate', 'terminal.close')")
+        assert told == [(reason,)]
+
+
+async def test_a_worker_ends_by_the_event_log_and_stages_no_host_close(database_url, tmp_path):
+    async with (
+        running_session(database_url, tmp_path, 2) as (made, _, host, _, client, _),
+        ear(database_url) as heard,
+        worker(made, sweep_interval=0.05),
+    ):
+        await heard.heard()
+        await made.sql("UPDATE terminal_sessions SET expires_at = now()")
+        assert (await client.closed()).reason == "max_duration"
+        await host.control.expect(HostSessionClose)
+        assert [json.loads(each)["kind"] for each in await heard.heard()] == []
+
+
+async def test_what_passed_is_in_the_row_at_the_end_of_a_pairing(database_url, tmp_path):
+    async with running_session(database_url, tmp_path, 2) as (made, _, host, stream, client, data):
+        await client.send(b"12345")
+        assert await data.receive() == b"12345"
+        await data.send(b"1234567")
+        assert await client.receive() == b"1234567"
+        await host.ended(stream.session_id)
+        await client.closed()
+        await data.closed()
+        await made.nodes[0].stop()
+        assert await made.sql("SELECT bytes_in, bytes_out FROM terminal_sessions") == [(5, 7)]
+        made.nodes.pop(0)
+
+
+# ---- the state of a host --------------------------------------------------------------------------------------------
+
+
+async def disable(made, device, host):
+    answer = await device.rest("POST", f"/hosts/{host.host_id}/state", {"state": "disabled"})
+    assert (answer.status, answer.body["state"], answer.body["disabled_reason"]) == (200, "disabled", "operator")
+
+
+async def retire(made, device, host):
+    answer = await device.rest("POST", f"/hosts/{host.host_id}/state", {"state": "retired"})
+    assert (answer.status, answer.body["state"]) == (200, "retired")
+
+
+async def disable_by_command(made, device, host):
+    await made.admin.transitions.set_state(host.host_id, HostState.DISABLED, None)
+
+
+async def pair_again(made, device, host):
+    answer = await device.rest("POST", f"/hosts/{host.host_id}/pairing-codes", {})
+    assert answer.status == 201
+
+
+@NODES
+@pytest.mark.parametrize(
+    ("act", "code", "reason"),
+    [
+        (disable, 4111, "host_disabled"),
+        (disable_by_command, 4111, "host_disabled"),
+        (retire, 4111, "host_retired"),
+        (pair_again, 4110, "host_repaired"),
+    ],
+)
+async def test_cross_node_host_transitions_close_everywhere(database_url, tmp_path, nodes, act, code, reason):
+    async with running_session(database_url, tmp_path, nodes) as (made, device, host, stream, client, data):
+        opening = await device.open(host.host_id)
+        lone = await device.dial(opening, made.nodes[-1].url)
+
+        await act(made, device, host)
+
+        assert (await host.control.closed()).code == code
+        for side in (client, data, lone):
+            closed = await side.closed()
+            assert (closed.code, closed.reason) == (4100, reason)
+        for each in (stream, opening):
+            state = await device.state(each.session_id)
+            assert (state["state"], state["close_reason"]) == ("closed", reason)
+        for node in made.nodes:
+            assert (await (await host.identify(node.url)).closed()).code == (4101 if act is pair_again else code)
+            refused = await device.try_open(host.host_id, url=node.url)
+            assert (refused.status, refused.code) == (409, "host_not_active")
+        ends = await made.sql("SELECT code FROM audit_log WHERE action = 'terminal.terminate'")
+        assert ends == [(reason,)] * 2
+
+
+async def test_an_enabled_host_dials_in_again_and_works(database_url, tmp_path):
+    async with cluster(database_url, tmp_path, nodes=2) as made:
+        device, host = await made.device(), await made.host()
+        control = await host.connect(made.nodes[1].url)
+        await disable(made, device, host)
+        assert (await control.closed()).code == 4111
+        path = f"/hosts/{host.host_id}/state"
+        assert (await device.rest("POST", path, {"state": "active"}, url=made.nodes[1].url)).body["state"] == "active"
+        control = await host.connect(made.nodes[0].url)
+        await device.open(host.host_id)
+        await control.expect(HostSessionOpen)
+
+
+async def test_the_state_of_a_host_is_its_owners_affair(database_url, tmp_path):
+    async with cluster(database_url, tmp_path, nodes=1) as made:
+        owner, stranger = await made.device(), await made.device("Sam")
+        path = f"/hosts/{(await made.host()).host_id}/state"
+        assert (await stranger.rest("POST", path, {"state": "retired"})).code == "host_unknown"
+        assert (await owner.rest("POST", path, {"state": "pending"})).code == "body_invalid"
+        assert (await owner.rest("POST", path, {"state": "retired"})).status == 200
+        conflict = await owner.rest("POST", path, {"state": "active"})
+        assert (conflict.status, conflict.code) == (409, "host_state_conflict")
