@@ -8,7 +8,9 @@ from bothy_kit.recorded import RecordedSide, RecordedSignals
 from bothy_server.hosts.app.control_links import ControlLinks
 from bothy_server.hosts.app.presence import Presence
 from bothy_server.hosts.domain.presence import PresenceLimits
+from bothy_server.terminal.app.earlier_decision import EarlierDecision
 from bothy_server.terminal.app.switchboard import Bounds, Switchboard
+from bothy_server.terminal.app.traffic import Traffic, TrafficLimits
 from bothy_server.terminal.domain import rendezvous as rule
 from bothy_server.terminal.domain.admission import DeviceIdentity, HostIdentity
 from bothy_wire.frames import SideAccepted, encode
@@ -21,7 +23,7 @@ def links():
 
 @pytest.fixture
 def presence(links, clock):
-    return Presence(links, RecordedSignals(), clock, PresenceLimits(heartbeat_interval=10, miss_limit=3))
+    return Presence(links, RecordedSignals(), clock, PresenceLimits(heartbeat_interval=10, miss_limit=3), 0.25)
 
 
 @pytest.fixture
@@ -47,6 +49,7 @@ def link(rows, links, presence, host):
 
 LIMITS = rule.Limits(open_timeout=20, start_timeout=30, redial_after=0.5, stall_timeout=120)
 STORAGE_RETRY_S = 2
+STALE_RIGHT_S = 600
 
 
 async def until(holds):
@@ -73,6 +76,12 @@ class RecordedPump:
         self.parted.append((one, other))
 
 
+class RecordedNews:
+    """Implements ``News``: nothing was ever heard."""
+
+    last_current_at = None
+
+
 class Board:
     """A switchboard in a test's hands: real rows, recorded sides, time that the test moves."""
 
@@ -81,6 +90,8 @@ class Board:
         self.signals = RecordedSignals()
         self.pump = RecordedPump()
         self.counted = []
+        self.news = RecordedNews()
+        self.traffic = Traffic(rows.uow, rows.clock, TrafficLimits(interval=60, retry=2))
         self.switchboard = Switchboard(
             uow=rows.uow,
             tokens=tokens,
@@ -92,6 +103,8 @@ class Board:
             limits=LIMITS,
             bounds=bounds,
             storage_retry=STORAGE_RETRY_S,
+            earlier=EarlierDecision(self.news, rows.clock, STALE_RIGHT_S),
+            traffic=self.traffic,
             tasks=tasks,
         )
 
@@ -101,11 +114,11 @@ class Board:
 
     def device(self, session, attach_seq=1, *, device_id=None):
         """A device side that proved itself."""
-        return self._arrived(session, DeviceIdentity(device_id or session.device_id, attach_seq))
+        return self._arrived(session, DeviceIdentity(device_id or session.device_id, attach_seq, b"c" * 32))
 
     def host(self, session, *, host_id=None):
         """A host side that proved itself."""
-        return self._arrived(session, HostIdentity(host_id or session.host_id))
+        return self._arrived(session, HostIdentity(host_id or session.host_id, b"s" * 32, 1))
 
     def _arrived(self, session, identity):
         side = RecordedSide(self.switchboard)

@@ -24,8 +24,14 @@ FOR_EVER = 1e6
 
 
 @pytest.fixture
-def admission(rows, tokens):
-    return Admission(rows.uow, tokens, ["https://second.example.com", ORIGIN])
+def remembered():
+    """Hosts that this node lets in although the database is away, by session."""
+    return {}
+
+
+@pytest.fixture
+def admission(rows, tokens, remembered):
+    return Admission(rows.uow, tokens, ["https://second.example.com", ORIGIN], remembered.get)
 
 
 # ---- a device -------------------------------------------------------------------------------------------------------
@@ -45,7 +51,7 @@ def stream_identify(device, token, *, challenge=CHALLENGE, session_id=SESSION, o
 async def test_a_device_proves_its_token_and_its_key(admission, tokens, device):
     frame = stream_identify(device, stream_token(tokens, device))
     for _ in range(2):  # a token may be presented again: each socket has a challenge of its own
-        assert await admission.device(SESSION, CHALLENGE, frame) == DeviceIdentity(device.id, 3)
+        assert await admission.device(SESSION, CHALLENGE, frame) == DeviceIdentity(device.id, 3, device.keys.public[1])
 
 
 async def test_a_device_that_proves_anything_else_is_refused(admission, rows, tokens, device):
@@ -102,7 +108,9 @@ def data_identify(host, *, challenge=CHALLENGE, session_id=SESSION, pairing_seq=
 
 
 async def test_a_host_proves_its_key(admission, host):
-    assert await admission.host(SESSION, CHALLENGE, data_identify(host)) == HostIdentity(host.id)
+    assert await admission.host(SESSION, CHALLENGE, data_identify(host)) == HostIdentity(
+        host.id, host.keys.public[0], 1
+    )
 
 
 async def test_a_host_that_proves_anything_else_is_refused(admission, rows, host):
@@ -146,3 +154,21 @@ async def test_a_database_that_is_away_is_no_refusal(admission, rows, tokens, de
         await admission.device(SESSION, CHALLENGE, stream_identify(device, stream_token(tokens, device)))
     with pytest.raises(StorageUnavailable):
         await admission.host(SESSION, CHALLENGE, data_identify(host))
+
+
+async def test_a_remembered_host_proves_its_key_to_a_node_without_a_database(admission, rows, remembered, host):
+    other = await rows.host()
+    identity = remembered[SESSION] = HostIdentity(host.id, host.keys.public[0], 1)
+    rows.away = True
+    assert await admission.host(SESSION, CHALLENGE, data_identify(host)) == identity
+    for bad in (
+        data_identify(host, keys=Keys()),
+        data_identify(host, pairing_seq=2),
+        data_identify(host, challenge=bytes(32)),
+        data_identify(other),
+        data_identify(host, host_id=other.id),
+    ):
+        with pytest.raises(StorageUnavailable):
+            await admission.host(SESSION, CHALLENGE, bad)
+    with pytest.raises(StorageUnavailable):
+        await admission.host(OTHER, CHALLENGE, data_identify(host, session_id=OTHER))

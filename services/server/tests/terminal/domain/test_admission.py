@@ -18,9 +18,9 @@ HOST, DEVICE, OTHER = UUID(int=1), UUID(int=2), UUID(int=3)
         (DeviceIdentity(OTHER, 4, b"k" * 32), True),
         (DeviceIdentity(OTHER, 5, b"k" * 32), False),
         (DeviceIdentity(OTHER, 6, b"k" * 32), False),
-        (HostIdentity(HOST), True),
-        (HostIdentity(OTHER), False),
-        (HostIdentity(DEVICE), False),
+        (HostIdentity(HOST, b"k" * 32, 1), True),
+        (HostIdentity(OTHER, b"k" * 32, 1), False),
+        (HostIdentity(DEVICE, b"k" * 32, 1), False),
     ],
 )
 def test_which_identity_fits(identity, fits):
