@@ -82,6 +82,12 @@ def test_one_that_is_admitted_hears_of_those_that_have_reported(links):
     assert silent.closed == reported.closed == []
 
 
+def test_a_link_that_is_admitted_again_stays_and_is_no_news_to_itself(links):
+    again = admitted(links, link())
+    links.admit(again)
+    assert (again.closed, again.told, list(links)) == ([], [], [again])
+
+
 def test_a_late_end_of_an_older_link_leaves_the_newer_one(links):
     older, newer = admitted(links, link(1)), admitted(links, link(2))
     links.unregister(older)

@@ -1,6 +1,7 @@
 """Every end of the sweep: when it comes, and that it comes once, however many sweep."""
 
 import asyncio
+import logging
 
 import pytest
 
@@ -67,6 +68,34 @@ async def test_each_end_comes_behind_its_limit_and_is_told_once(rows, lab, state
     assert await rows.audit(session_id=late.id) == [("terminal.terminate", end[1] or end[0])]
     assert await rows.events(session_id=late.id) == ["terminal_session.changed"]
     assert rows.signals.committed_ones == []
+
+
+@pytest.mark.parametrize(
+    ("state", "paired", "column"),
+    [
+        (OPENING, True, "opened_at"),
+        (ACTIVE, True, "opened_at"),
+        (ACTIVE, True, "paired_at"),
+        (DETACHED, True, "paired_at"),
+        (DETACHED, True, "last_frame_at"),
+        (CLOSED, False, "expires_at"),
+    ],
+)
+async def test_an_instant_that_does_not_count_in_a_state_ends_nothing(rows, lab, state, paired, column):
+    sweep = await settled(rows)
+    await aged(rows, lab, state, column, 10_000, paired=paired)
+    before = await rows.content()
+    assert await sweep.once() == 0
+    assert await rows.content() == before
+
+
+async def test_a_session_that_is_doubly_overdue_ends_once(rows, lab):
+    sweep = await settled(rows)
+    session = await aged(rows, lab, OPENING, "opened_at", 10_000)
+    await rows.run("UPDATE terminal_sessions SET expires_at = now() - interval '1 s' WHERE id = :id", id=session.id)
+    assert await sweep.once() == 1
+    assert (await rows.record(session.id)).close_reason == "max_duration"
+    assert len(await rows.audit(session_id=session.id)) == 1
 
 
 @pytest.mark.parametrize(("state", "paired"), [(OPENING, True), (ACTIVE, False), (DETACHED, False)])
@@ -160,17 +189,23 @@ async def test_many_are_ended_batch_by_batch_in_one_round(rows, lab):
     assert await sweep.once() == 7
 
 
-async def test_it_goes_on_after_the_database_was_away(rows, lab, caplog):
-    sweep = new_sweep(rows)
+async def test_it_runs_every_interval_whatever_one_round_meets(rows, lab, caplog):
+    caplog.set_level(logging.INFO, "bothy_server.terminal.app.sweep")
+    broken = []
+
+    async def prune():
+        return 1 // (not broken)
+
+    sweep = await settled(rows, prunes=[prune])
     late = await aged(rows, lab, ACTIVE, "expires_at", 1)
-    rows.away = True
     running = asyncio.create_task(sweep.run())
-    await rows.clock.wait_for_timer()
-    assert [each.message for each in caplog.records] == ["sweep skipped: the database does not answer"]
-    rows.away = False
-    rows.clock.advance(LIMITS.interval)
+    for state in ("in order", "away", "broken", "in order again"):
+        assert await rows.clock.wait_for_timer() == LIMITS.interval, state
+        rows.away, broken[:] = state == "in order", [1] if state == "away" else []
+        rows.clock.advance(LIMITS.interval)
     await rows.clock.wait_for_timer()
     running.cancel()
+    assert caplog.messages == ["sweep ended sessions", "sweep skipped: the database does not answer", "sweep failed"]
     assert (await rows.record(late.id)).close_reason == "max_duration"
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from uuid import UUID
 
+import psycopg
 import pytest
 import pytest_asyncio
 from websockets.exceptions import ConnectionClosed
@@ -169,8 +170,7 @@ async def test_a_pending_host_reports_nothing_and_speaks_of_no_session(node):
         await control.expect(HostPending)
         await control.send(frame)
         closed = await control.closed()
-        assert closed.code == 4105
-        assert closed.reason.startswith("this frame is not expected before host.identified")
+        assert (closed.code, closed.reason) == (4105, "this frame is not expected before host.identified")
 
 
 async def test_a_pending_host_that_is_paired_again_is_told_so(node):
@@ -261,7 +261,7 @@ async def test_a_host_that_left_is_offline(couple):
 
 
 async def test_a_host_that_falls_silent_is_closed(database_url, tmp_path):
-    quick = {"host_heartbeat_interval": "300ms", "host_heartbeat_miss_limit": 1}
+    quick = {"host_heartbeat_interval": "300ms", "host_heartbeat_miss_limit": 1, "close_linger": "100ms"}
     async with cluster(database_url, tmp_path, nodes=1, terminal=quick, wire={"identify_timeout": "300ms"}) as one:
         _, host = await one.couple()
         silent = await ControlSocket.dial(f"{one.nodes[0].url}{CONTROL_PATH}")
@@ -269,6 +269,27 @@ async def test_a_host_that_falls_silent_is_closed(database_url, tmp_path):
         assert (await silent.closed()).code == 4104
         await control.expect(HostIdentified)
         assert (await control.closed()).code == 4009
+
+        unreachable = await host.identify()
+        await unreachable.expect(HostIdentified)
+        unreachable.socket.transport.pause_reading()
+        sockets = one.nodes[0].node.control_sockets
+        async with asyncio.timeout(10):
+            while sockets.connections:  # noqa: ASYNC110 - nobody announces it
+                await asyncio.sleep(0.005)
+        unreachable.socket.transport.abort()
+
+
+async def test_a_host_that_says_more_than_can_be_stored_is_told_to_slow_down(node, couple):
+    device, host = couple
+    control = await host.connect()
+    stream = await device.open(host.host_id)
+    url = node.settings.database.url.get_secret_value()
+    async with await psycopg.AsyncConnection.connect(url) as other:
+        await other.execute("SELECT FROM terminal_sessions WHERE id = %s FOR UPDATE", [stream.session_id])
+        for _ in range(NODE_SETTINGS["hosts"]["max_waiting_frames"] + 2):
+            await host.started(stream.session_id)
+        assert (await control.closed()).code == 4108
 
 
 async def test_a_report_holds_the_join_value_that_was_offered(couple):
