@@ -75,6 +75,13 @@ package: setup ## the wheel alone in an empty environment, as a stranger install
 demo-test: setup ## the demo: its check, and that it leaves nothing however it ends
 	$(PYTEST) test/demo
 
+.PHONY: coverage
+coverage: setup ## what the tests of services and test/multinode reach, by package; fails below the thresholds
+	@$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -q services test/multinode
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/python tools/coverage_check.py
+
 .PHONY: audit
 audit: setup ## known weaknesses of the locked dependencies; says so when the advisory service does not answer
 	@$(BIN)/python tools/audit.py $(ARGS)

@@ -97,6 +97,7 @@ def check(world: World, say: Say) -> None:
             if control in (rest, relay):
                 screen.type(b"exit 0\n")
                 screen.finish()
+                world.bothy("hosts")  # an odd number of calls: the edge takes turns, and an opening is an even number
                 continue
             say(
                 f"open: {opened_s * 1000:.0f} ms from the command to the shell;"
