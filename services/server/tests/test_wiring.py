@@ -14,6 +14,9 @@ import pytest
 
 from bothy_kit.cluster import cluster, settings
 from bothy_server import wiring
+from bothy_server.cluster.adapters.local import LocalSignals
+from bothy_server.cluster.adapters.postgres.signals import NotifySignals, notifier
+from bothy_server.cluster.app import node_registry
 from bothy_server.hosts.app import ports as host_ports
 from bothy_server.hosts.domain import signals as host_signals
 from bothy_server.identity.adapters.keystore.store import add_key
@@ -23,6 +26,7 @@ from bothy_server.platform.database import SchemaError
 from bothy_server.platform.lifecycle import Lifecycle
 from bothy_server.platform.serving import ListenError
 from bothy_server.terminal.app import ports as terminal_ports
+from bothy_server.terminal.app import sweep
 from bothy_server.terminal.domain import signals as terminal_signals
 from bothy_wire.frames import HostKeys, HostSessionOpen, SidePaired
 
@@ -85,7 +89,8 @@ async def get(address, path):
 
 
 def test_every_store_has_its_adapter():
-    ports = {each for each in defined(identity_ports, host_ports, terminal_ports) if each.__name__.endswith("Store")}
+    modules = identity_ports, host_ports, terminal_ports, sweep, node_registry
+    ports = {each for each in defined(*modules) if each.__name__.endswith("Store")}
     assert set(wiring.STORES) == ports
     for port, adapter in wiring.STORES.items():
         missing = [name for name in vars(port) if not name.startswith("_") and not hasattr(adapter, name)]
@@ -100,8 +105,8 @@ def test_every_signal_has_a_handler_and_a_spelling():
 
 # ---- by mode and role -----------------------------------------------------------------------------------------------
 
-EVERYWHERE = {"clock"}
-NODE = EVERYWHERE | {"dispatcher", "event_tail", "keys"}
+EVERYWHERE = {"health", "internal_listener", "node_status"}
+NODE = EVERYWHERE | {"dispatcher", "event_tail", "keys", "presence", "public_listener", "tasks", "traffic"}
 MULTI = {"signals", "terminal_ephemeral"}
 
 
@@ -129,7 +134,7 @@ async def test_terminal_signals_wiring(database_url, tmp_path, mode, role, parts
 
 
 @pytest.mark.parametrize("mode", ["single", "multi"])
-async def test_a_worker_sweeps_and_hears_nothing(database_url, tmp_path, mode):
+async def test_terminal_signals_wiring_of_a_worker(database_url, tmp_path, mode):
     before = own_tasks()
     async with Lifecycle() as parts:
         address = await wiring.start_worker(made(database_url, tmp_path, cluster={"mode": mode}), parts)
@@ -138,38 +143,54 @@ async def test_a_worker_sweeps_and_hears_nothing(database_url, tmp_path, mode):
             assert (await get(address, path)).status_code == 200
 
 
+class Ordered(Lifecycle):
+    """Remembers the parts in the order of their start; they stop in reverse."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    async def start(self, name, part):
+        self.names.append(name)
+        return await super().start(name, part)
+
+    def own(self, name, work):
+        self.names.append(name)
+        super().own(name, work)
+
+
+@pytest.mark.parametrize("role", ["api", "all"])
+async def test_the_listener_stops_after_the_sockets_are_closed(database_url, tmp_path, role):
+    """``docs/spec/cluster.md``, R5."""
+    chosen = made(database_url, tmp_path, cluster={"mode": "multi"}, server={"role": role})
+    async with Ordered() as parts:
+        await wiring.start_node(chosen, parts)
+    assert len(set(parts.names)) == len(parts.names)
+    order = ["signals", "terminal_ephemeral", "event_tail", "public_listener", "sockets", "node"]
+    assert [name for name in parts.names if name in order] == order
+
+
+async def test_every_process_enters_the_table_of_nodes_and_leaves_it(database_url, tmp_path):
+    for role, start_process in (("api", wiring.start_node), ("worker", wiring.start_worker)):
+        async with Lifecycle() as parts:
+            await start_process(made(database_url, tmp_path, server={"role": role}), parts)
+    async with await psycopg.AsyncConnection.connect(database_url) as connection:
+        rows = await connection.execute(
+            "SELECT role, state, origin IS NOT NULL, cardinality(key_ids), signs_with IS NOT NULL"
+            " FROM cluster_nodes JOIN node_status USING (node_id) ORDER BY role"
+        )
+        assert await rows.fetchall() == [("api", "leaving", True, 1, True), ("worker", "leaving", False, 0, False)]
+        events = await connection.execute("SELECT type FROM event_log")
+        assert await events.fetchall() == [("node.changed",)] * 4
+
+
 # ---- signals --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("mode", "kinds"),
-    [
-        ("single", set()),
-        (
-            "multi",
-            {"terminal.session_open", "terminal.host_close", "terminal.host_present", "terminal.host_gone"},
-        ),
-    ],
-)
-async def test_cross_node_single_mode_sends_no_notify(database_url, tmp_path, mode, kinds):
-    """A whole life of a session and a host; in ``multi`` the same acts are heard."""
-    async with listening(database_url) as heard:
-        async with cluster(database_url, tmp_path, nodes=1, cluster_mode=mode) as one:
-            device, host = await one.couple()
-            control = await host.connect()
-            stream = await device.open(host.host_id)
-            await control.expect(HostSessionOpen)
-            client, data = await device.dial(stream), await host.dial(stream.session_id)
-            await client.expect(SidePaired)
-            await host.started(stream.session_id)
-            await control.handled()
-            await device.attach(stream.session_id)
-            await device.rest("POST", f"/terminal/sessions/{stream.session_id}/close", {})
-            await data.closed()
-            await one.code(host.host_id)
-            assert (await control.closed()).code == 4110
-        notes = await heard()
-    assert {each["kind"] for each in notes} - {"cluster.echo"} == kinds
+@pytest.mark.parametrize(("mode", "transport"), [("single", LocalSignals), ("multi", NotifySignals)])
+async def test_terminal_signals_wiring_of_what_goes_out(database_url, tmp_path, mode, transport):
+    async with wiring.foundation(made(database_url, tmp_path, cluster={"mode": mode})) as base:
+        assert isinstance(wiring._outbound(base, notifier(base.database)), transport)
 
 
 async def test_a_worker_ends_sessions_and_stages_no_host_close(database_url, tmp_path):
@@ -212,7 +233,7 @@ async def said(caplog, words):
 
 
 async def test_a_clock_that_differs_is_reported_and_changes_nothing(database_url, tmp_path, caplog):
-    strict = {"clock_interval": "20ms", "clock_warn": 1e-9}
+    strict = {"status_interval": "20ms", "clock_warn": 1e-9}
     async with cluster(database_url, tmp_path, nodes=1, cluster=strict) as one:
         await until(lambda: said(caplog, "clock differs from the database"))
         answer = await get(one.nodes[0].node.internal, "/readyz")

@@ -74,6 +74,15 @@ async def test_a_clock_that_differs_is_told(database, clock, skew, word):
     assert Health(database, clock, clock_warn=2).checks()["clock"] == word
 
 
+async def test_what_others_report_is_told_and_changes_no_status(database, clock):
+    health = Health(database, clock, clock_warn=2)
+    said = ["ok"]
+    health.report("keys", lambda: said[-1])
+    assert health.checks() == {"node": "ok", "database": "ok", "clock": "ok", "keys": "ok"}
+    said.append("another node signs with k2")
+    assert (health.checks()["keys"], health.ready) == ("another node signs with k2", True)
+
+
 @pytest.fixture
 async def ask(health):
     metrics = Metrics()

@@ -320,15 +320,3 @@ async def test_a_person_closes_a_session_from_any_device(sessions, rows, device,
     before = await rows.content()
     assert await sessions.close(device.caller, session.id) == view
     assert await rows.content() == before
-
-
-async def test_use_cases_stage_signals(sessions, rows, device, host, link):
-    """Open and attach do; an end travels by the event log, and a unit that fails tells nobody."""
-    answer = await opened(sessions, rows, device, host)
-    await sessions.attach(device.caller, answer.record.id, None)
-    assert rows.signals.committed_ones == [SessionOpen(host.id, answer.record.id)] * 2
-    await sessions.close(device.caller, answer.record.id)
-    with pytest.raises(Problem):
-        await sessions.attach(device.caller, answer.record.id, None)
-    assert len(rows.signals.committed_ones) == 2
-    assert rows.signals.sent == []

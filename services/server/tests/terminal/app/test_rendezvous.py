@@ -9,13 +9,14 @@ import pytest
 
 from bothy_server.identity.app.api import find_device
 from bothy_server.terminal.app.rendezvous import to_row
+from bothy_server.terminal.domain.admission import HostIdentity
 from bothy_server.terminal.domain.session import Row, SessionState
 from bothy_server.terminal.domain.signals import SessionPaired, SessionRedial
 from bothy_wire.frames import HostSessionOpen, SideAccepted, SidePaired, SideReady, SideUnpaired, encode
 from bothy_wire.signing import thumbprint
 
 OPENING, ACTIVE, DETACHED, CLOSED = SessionState
-OPEN_TIMEOUT_S, START_TIMEOUT_S, REDIAL_AFTER_S = 20, 30, 0.5
+OPEN_TIMEOUT_S, START_TIMEOUT_S, REDIAL_AFTER_S, STALE_RIGHT_S = 20, 30, 0.5, 600
 ACCEPTED, PAIRED, UNPAIRED = encode(SideAccepted()), encode(SidePaired()), encode(SideUnpaired())
 READY = encode(SideReady()).encode()
 
@@ -209,12 +210,23 @@ async def test_both_sides_alone_on_two_nodes_end_the_session_once(board, new_boa
     assert await rows.events(session_id=session.id) == ["terminal_session.changed"]
 
 
-async def test_an_expectation_that_nobody_meets_ends_the_opening(board, rows, session):
+@pytest.mark.parametrize("local_confirm", [False, True])
+async def test_an_expectation_that_nobody_meets_ends_the_opening(board, rows, device, local_confirm):
+    session = await rows.session(device, await rows.host(device, local_confirm=local_confirm))
     board.switchboard.expect(session)
     rows.clock.advance(OPEN_TIMEOUT_S)
     await board.row(session, CLOSED, "open_failed", "open_timeout")
+    assert await rows.audit(session_id=session.id) == [("terminal.terminate", "open_timeout")]
     assert board.counted == []
     await board.until(lambda: not board.switchboard.registered())
+
+
+async def test_an_expectation_ends_nothing_that_met_elsewhere(board, new_board, rows, session):
+    board.switchboard.expect(session)
+    await new_board().pair(session)
+    rows.clock.advance(OPEN_TIMEOUT_S)
+    await board.until(lambda: not board.switchboard.registered())
+    assert (await rows.record(session.id)).state is OPENING
 
 
 async def test_a_device_alone_with_a_running_session_asks_the_host_that_is_here(board, rows, device, host, link):
@@ -267,6 +279,42 @@ async def test_an_end_that_could_not_be_written_is_left_to_the_sweep(board, rows
     assert (await board.closed(client))[0] == 4102
     await board.until(lambda: not board.switchboard.registered())
     assert (await rows.record(session.id)).state is OPENING
+
+
+async def test_while_earlier_decisions_hold_the_sides_of_a_running_session_meet_without_the_database(
+    board, rows, device, host
+):
+    """N1a: a host that was let in before may come back, the device is still here, and its token says what it said."""
+    session = await rows.session(device, host, ACTIVE)
+    client, side = await board.pair(session)
+    board.news.last_current_at = rows.clock.monotonic()
+    before = claims(client)
+    rows.away = True
+    side.vanish()
+    assert board.switchboard.remembered_host(session.id) == HostIdentity(host.id, b"s" * 32, 1)
+    board.switchboard.text(client, READY)
+    side = board.host(session)
+    await board.until(lambda: {client, side} in board.pump.joined)
+    again = claims(client)
+    assert client.closed is None
+    assert [again[name] for name in ("sub", "device", "profile")] == [
+        before[name] for name in ("sub", "device", "profile")
+    ]
+    assert again["cnf"] == {"jkt": thumbprint(b"c" * 32)}
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_without_an_earlier_decision_that_holds_nobody_meets(board, rows, device, host, late):
+    """An opening was never decided on; a right that was seen too long ago may be gone."""
+    session = await rows.session(device, host, ACTIVE if late else OPENING)
+    client, side = await board.pair(session)
+    board.news.last_current_at = rows.clock.monotonic() - (STALE_RIGHT_S + 1 if late else 0)
+    rows.away = True
+    side.vanish()
+    assert board.switchboard.remembered_host(session.id) is None
+    board.switchboard.text(client, READY)
+    assert (await board.closed(board.host(session)))[0] == 1013
+    assert len(board.pump.joined) == 1
 
 
 # ---- defects --------------------------------------------------------------------------------------------------------

@@ -73,6 +73,17 @@ async def test_an_attach_to_a_running_session_dials_nobody_and_replaces_the_olde
     assert side.closed is None
 
 
+@pytest.mark.parametrize("state", [ACTIVE, DETACHED])
+async def test_a_running_session_is_expected_and_its_host_is_not_asked(
+    session_signals, board, rows, device, host, link, state
+):
+    session = await rows.session(device, host, state)
+    side = await board.accepted(board.host(session))
+    await session_signals.handle([SessionOpen(host.id, session.id)])
+    assert board.switchboard.registered() == {session.id}
+    assert (side.closed, link.sent) == (None, [])
+
+
 async def test_a_late_signal_about_a_session_that_ended_tells_the_host(
     session_signals, board, rows, device, host, link
 ):

@@ -34,9 +34,11 @@ def test_each_lone_side_is_counted_and_logged_without_an_id(metrics, caplog):
     for side in ("client", "host", "client"):
         telemetry.unpaired(side)
     assert [line.rpartition(" ")[2] for line in samples(metrics)] == ["2.0", "1.0"]
+    assert (telemetry.unpaired_so_far("client"), telemetry.unpaired_so_far("host")) == (2, 1)
+    assert [getattr(each, "bothy.terminal.side") for each in caplog.records] == ["client", "host", "client"]
     record = caplog.records[0]
     assert (record.levelno, record.message) == (logging.WARNING, "terminal relay side unpaired")
-    assert (getattr(record, "bothy.terminal.side"), getattr(record, "bothy.close.code")) == ("client", 4102)
+    assert getattr(record, "bothy.close.code") == 4102
 
 
 def test_another_side_is_a_defect(metrics):
