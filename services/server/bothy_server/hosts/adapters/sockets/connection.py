@@ -71,7 +71,7 @@ class Connection:
         limits: ControlLimits,
     ) -> None:
         """``websocket`` is accepted."""
-        self._messages = Messages(websocket, limits.waiting_frames, limits.close_linger)
+        self._messages = Messages(websocket, limits.waiting_frames)
         self._identify = identify
         self._control = control
         self._links = links
@@ -198,7 +198,8 @@ class Connection:
             except FrameError as error:
                 self.close(error.code, str(error))
             except StorageUnavailable:
-                self._storage_failed(item)
+                if not self._leaving:  # else a timer would outlive the connection
+                    self._storage_failed(item)
 
     async def _do(self, item: HostControl | _Task) -> None:
         match item:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -27,13 +26,12 @@ class Done(Exception):  # noqa: N818 - ends a task group
 
 
 class Messages:
-    """``waiting`` frames may wait to be written; a close frame is given ``close_linger`` seconds."""
+    """``waiting`` frames may wait to be written. How long that may take is for the owner to bound."""
 
-    def __init__(self, websocket: WebSocket, waiting: int, close_linger: float) -> None:
+    def __init__(self, websocket: WebSocket, waiting: int) -> None:
         """``websocket`` is accepted."""
         self._websocket = websocket
         self._waiting = waiting
-        self._close_linger = close_linger
         self._outgoing: asyncio.Queue[Frame | tuple[int, str]] = asyncio.Queue(waiting + 1)
 
     def send(self, frame: Frame) -> bool:
@@ -52,9 +50,7 @@ class Messages:
         while True:
             item = await self._outgoing.get()
             if isinstance(item, tuple):
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(self._close_linger):
-                        await self._websocket.close(*item)
+                await self._websocket.close(*item)
                 raise Done
             await self._websocket.send_text(encode(item))
 
