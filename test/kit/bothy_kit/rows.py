@@ -135,6 +135,7 @@ class Rows:
     async def blocked(self) -> None:
         """Wait until a statement of somebody waits for a lock of somebody else. May be called inside a unit."""
         async with self._database.connect() as connection:
+            await connection.execution_options(isolation_level="AUTOCOMMIT")  # in a transaction it would not change
             while not (await connection.execute(_BLOCKED)).scalar_one():  # noqa: ASYNC110 - the database tells nobody
                 await asyncio.sleep(0.005)
 
