@@ -79,6 +79,11 @@ class Show:
 
 
 @dataclass(frozen=True, slots=True)
+class Discard:
+    """Forget the remote output that the terminal has not taken; answered by :class:`Written` as if it had."""
+
+
+@dataclass(frozen=True, slots=True)
 class Say:
     """Lines for the person."""
 
@@ -119,4 +124,4 @@ class Leave:
     reason: str | None = None
 
 
-Effect = Begin | Show | Say | Status | Bell | Read | Suspend | Leave
+Effect = Begin | Show | Discard | Say | Status | Bell | Read | Suspend | Leave

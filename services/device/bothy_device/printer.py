@@ -45,6 +45,12 @@ class Printer:
         self._queue.append((data, True))
         self._pump()
 
+    def discard(self) -> None:
+        """Forget remote output that waits, because a repaint follows. It counts as taken."""
+        waiting = sum(len(data) for data, remote in self._queue if remote)
+        self._queue = deque(each for each in self._queue if not each[1])
+        self._on_written(waiting)
+
     def say(self, words: bytes) -> None:
         """Words of our own, as soon as the output is between two sequences and two characters; the same twice is once."""
         if words not in self._words:

@@ -116,6 +116,10 @@ class Screen:
         """Remote output; reported as :class:`Written` when the terminal took it."""
         self._printer.write(data)
 
+    def discard(self) -> None:
+        """Forget remote output that the terminal has not taken; reported as if it had."""
+        self._printer.discard()
+
     def say(self, text: str) -> None:
         """Lines of our own."""
         if self._raw and self._has_display:

@@ -17,6 +17,7 @@ from bothy_device.events import (
     Begin,
     Bell,
     Closed,
+    Discard,
     Effect,
     Event,
     Leave,
@@ -85,6 +86,7 @@ class Session:
         self._ready_due = False
         self._failed_at: float | None = None
         self._interrupted = False
+        self._repainting = False
         self._unwritten: deque[tuple[int, bool]] = deque()
         """Lengths of what is with the terminal, and whether they count as output."""
         self._waiting = Waiting(limits, piped=self._piped, escape=self._escape, now=now)
@@ -189,6 +191,9 @@ class Session:
             case Output(data):
                 self._show(data, counts=True)
             case Repaint(data, last):
+                if self._unwritten and not self._repainting:
+                    self._effects.append(Discard())
+                self._repainting = not last
                 self._show(data, counts=False)
                 if last and data and self._greeting:
                     self._effects.append(Say(self._greeting))
@@ -212,7 +217,7 @@ class Session:
             self._begun = True
             self._effects.append(Begin())
         self._patience_at = None
-        self._interrupted = False
+        self._interrupted = self._repainting = False
         self._tell_size()
         if dropped:
             self._effects.append(Say(f"{dropped} bytes that you typed were not sent: another device typed meanwhile"))

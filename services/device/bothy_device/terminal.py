@@ -12,6 +12,7 @@ from bothy_device.events import (
     Begin,
     Bell,
     Closed,
+    Discard,
     Effect,
     Event,
     Leave,
@@ -92,6 +93,8 @@ class _Shell:
         match effect:
             case Show(data):
                 self._screen.write(data)
+            case Discard():
+                self._screen.discard()
             case Begin():
                 self._screen.begin()
             case Say(text):

@@ -63,6 +63,16 @@ async def test_output_is_written_whole_and_in_order(display):
     assert display.taken == 300_003
 
 
+async def test_output_that_a_repaint_replaces_counts_as_taken(display):
+    await display.fill()
+    written = display.taken
+    display.printer.discard()
+    assert display.taken == 300_000
+    display.printer.write(b"repaint")
+    seen = await display.shown(lambda seen: seen.endswith(b"repaint"))
+    assert seen == b"z" * written + b"repaint"
+
+
 async def test_words_that_nobody_reads_are_bounded_and_the_same_words_wait_once(display):
     await display.fill()
     for number in range(1000):

@@ -9,6 +9,7 @@ from bothy_device.events import (
     Begin,
     Bell,
     Closed,
+    Discard,
     Leave,
     Quit,
     Read,
@@ -121,6 +122,7 @@ def test_the_terminal_begins_when_the_channel_is_open():
     assert world.pair() == [Begin()]
     world.host.repaint(b"$ ")
     assert world.deliver() == [Show(b"$ "), Say("pinned")]
+    world.feed(Written(2))
     world.host.repaint(b"$ ")
     assert world.deliver() == [Show(b"$ ")]
 
@@ -332,3 +334,20 @@ def test_a_signal_behind_the_exit_promises_nothing(world):
 
 def test_a_signal_before_the_terminal_has_nothing_to_go_on():
     assert World().feed(Quit(130, "interrupted")) == [Leave(130, "interrupted")]
+
+
+def test_a_repaint_stands_for_the_output_that_the_terminal_has_not_taken(world):
+    world.host.output(b"old output")
+    world.deliver()
+    world.feed(Written(4))
+    world.unpair()
+    world.pair()
+    world.host.repaint(b"x" * 100_000)
+    effects = world.deliver()
+    assert [type(effect) for effect in effects] == [Discard, Show, Show]
+    assert world.feed(Written(6)) == []
+    world.feed(Written(100_000))
+    world.host.output(b"new")
+    assert world.deliver() == [Show(b"new")]
+    world.feed(Written(3))
+    assert world.host.acknowledged == world.host.output_position

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from bothy_kit.postgres import Postgres, running_postgres
+
+
+def pytest_configure() -> None:
+    """What a suite is started by (nohup, a shell's background) may ignore signals, and children would inherit that."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,11 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Repaint:
-    """A piece of a repaint for the terminal; counts in no position, so it is not reported."""
+    """A piece of a repaint for the terminal; counts in no position, so it is not reported.
+
+    The first piece stands for all output that the terminal has not taken yet. The shell drops that and reports it as if it was
+    taken; so what waits for a terminal that takes nothing is never more than one window and one repaint.
+    """
 
     data: bytes
     last: bool

@@ -95,6 +95,12 @@ class DeviceShell:
         self.notices: list[str] = []
         self.opened: list[device_end.Opened] = []
         self._repaint = bytearray()
+        self._repainting = False  # pieces of the repaint of this channel are on their way
+
+    def gone(self) -> None:
+        """The pairing ended."""
+        self.end.unpaired()
+        self._repainting = False
 
     def receive(self, message: bytes, now: float) -> list[device_end.DeviceEvent]:
         events = self.end.receive(message, now)
@@ -104,9 +110,21 @@ class DeviceShell:
                     self.opened.append(event)
                 case device_end.Notice(text):
                     self.notices.append(text)
-                case device_end.Output() | device_end.Repaint() | device_end.Exited():
+                case device_end.Repaint(_, last):
+                    if not self._repainting:
+                        self._drop_unshown()
+                    self._repainting = not last
+                    self.unshown.append(event)
+                case device_end.Output() | device_end.Exited():
                     self.unshown.append(event)
         return events
+
+    def _drop_unshown(self) -> None:
+        """The repaint stands for it."""
+        exits = sum(isinstance(each, device_end.Exited) for each in self.unshown)
+        self.end.processed(self.held + exits)
+        self.unshown.clear()
+        self._repaint.clear()
 
     @property
     def held(self) -> int:
@@ -156,7 +174,7 @@ class World:
         self.to_host.clear()
         self.to_device.clear()
         self.host.end.unpaired()
-        self.device.end.unpaired()
+        self.device.gone()
 
     def collect(self) -> None:
         self.to_host += self.device.end.take_outgoing()

@@ -104,8 +104,7 @@ class Model:
         arrived = self.host.pty + self.host.unwritten
         assert self.typed[: len(arrived)] == arrived
         assert len(self.host.unwritten) <= LIMITS.input_window
-        # One window more may wait from before a repaint.
-        assert self.device.held <= 2 * LIMITS.output_window
+        assert self.device.held <= LIMITS.output_window
 
     def finish(self) -> None:
         """With an open channel and nobody in the way, everything arrives."""
