@@ -316,6 +316,9 @@ def test_programs_get_one_object(bothy_server):
             "There is no person called Sam; `bothy-server person add` makes one.",
         ),
         (["host", "code", "lab-1"], "There is no such host"),
+        (["host", "disable", "lab-1"], "There is no such host"),
+        (["host", "enable", "lab-1"], "There is no such host"),
+        (["host", "retire", "lab-1"], "There is no such host"),
     ],
 )
 def test_who_is_not_there_is_named(bothy_server, words, line):

@@ -120,6 +120,25 @@ async def test_another_fingerprint_is_a_conflict(known):
     assert (answer.status, answer.code) == (409, "fingerprint_mismatch")
 
 
+async def test_an_owner_disables_and_enables_a_host(node):
+    device, host = await node.couple()
+    path = f"/hosts/{host.host_id}/state"
+    early = await device.rest("POST", path, {"state": "disabled"})
+    assert (early.status, early.code) == (409, "host_state_conflict")
+    await node.sql("UPDATE hosts SET state = 'active' WHERE id = %s", host.host_id)
+    disabled = await device.rest("POST", path, {"state": "disabled"})
+    assert (disabled.status, disabled.body["state"], disabled.body["disabled_reason"]) == (200, "disabled", "operator")
+    enabled = await device.rest("POST", path, {"state": "active"})
+    assert (enabled.status, enabled.body["state"], enabled.body["disabled_reason"]) == (200, "active", None)
+
+
+@pytest.mark.parametrize("body", [{}, {"state": "pending"}, {"state": "off"}, {"state": "active", "reason": "x"}])
+async def test_a_state_that_nobody_may_ask_for_is_refused(known, body):
+    device, host = known
+    answer = await device.rest("POST", f"/hosts/{host.host_id}/state", body)
+    assert (answer.status, answer.code) == (400, "body_invalid")
+
+
 @pytest.mark.parametrize("host_id", [NOBODY, NOBODY.upper(), "x", NOBODY.replace("-", "")])
 async def test_a_host_that_is_not_there_is_unknown_on_every_path(known, host_id):
     device, _ = known
@@ -127,6 +146,7 @@ async def test_a_host_that_is_not_there_is_unknown_on_every_path(known, host_id)
         ("GET", "", None),
         ("POST", "/pairing-codes", {}),
         ("POST", "/confirm", {"fingerprint": "SHA256:x"}),
+        ("POST", "/state", {"state": "disabled"}),
     ):
         answer = await device.rest(method, f"/hosts/{host_id}{path}", body)
         assert (answer.status, answer.code) == (404, "host_unknown")
@@ -140,6 +160,7 @@ async def test_a_host_that_is_not_there_is_unknown_on_every_path(known, host_id)
         ("GET", f"/hosts/{NOBODY}"),
         ("POST", f"/hosts/{NOBODY}/pairing-codes"),
         ("POST", f"/hosts/{NOBODY}/confirm"),
+        ("POST", f"/hosts/{NOBODY}/state"),
     ],
 )
 async def test_every_path_but_pairing_needs_an_access_token(node, method, path):
