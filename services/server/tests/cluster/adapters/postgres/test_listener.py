@@ -268,6 +268,7 @@ async def test_a_self_notify_that_cannot_be_committed_is_no_loss(dispatcher, emp
     async with asyncio.timeout(20):
         await listener.started.wait()
         pool_is_away.set()
+        await node.clock.wait_for_timer(LIMITS.watchdog_interval)
         node.clock.advance(LIMITS.watchdog_interval)
         await failed.wait()
         assert await node.clock.wait_for_timer() == LIMITS.watchdog_interval
