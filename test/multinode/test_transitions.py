@@ -52,6 +52,11 @@ async def by_the_person(made, device, host, stream):
     assert answer.status == 200
 
 
+async def by_an_owner(made, device, host, stream):
+    path = f"/terminal/sessions/{stream.session_id}/terminate"
+    assert (await device.rest("POST", path, {}, url=made.nodes[0].url)).status == 200
+
+
 async def by_its_host(made, device, host, stream):
     await host.ended(stream.session_id)
 
@@ -63,7 +68,12 @@ async def by_a_worker(made, device, host, stream):
 @NODES
 @pytest.mark.parametrize(
     ("end", "reason"),
-    [(by_the_person, "client_closed"), (by_its_host, "process_exited"), (by_a_worker, "max_duration")],
+    [
+        pytest.param(by_the_person, "client_closed", id="person_close"),
+        pytest.param(by_an_owner, "closed_by_owner", id="owner_close"),
+        pytest.param(by_its_host, "process_exited", id="host_reported_end"),
+        pytest.param(by_a_worker, "max_duration", id="worker_end"),
+    ],
 )
 async def test_cross_node_close_reaches_relay_and_control(database_url, tmp_path, nodes, end, reason):
     async with running_session(database_url, tmp_path, nodes) as (made, device, host, stream, client, data):

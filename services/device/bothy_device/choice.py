@@ -22,8 +22,11 @@ def find_host(hosts: Sequence[Host], wanted: str) -> Host:
             raise Failure(f"{len(found)} hosts are called {printable(wanted)!r}, give the id of one: {ids}")
 
 
-def find_session(sessions: Sequence[SessionRow], prefix: str) -> SessionRow:
-    """The session not ended whose id begins with ``prefix``. Raises :class:`Failure` for none and for several."""
+def find_session(sessions: Sequence[SessionRow], prefix: str, host: str | None = None) -> SessionRow:
+    """The session not ended whose id begins with ``prefix``. Raises :class:`Failure` for none and for several.
+
+    ``host`` says that these are everybody's on that host, as its owner sees them.
+    """
     found = [each for each in sessions if str(each.session_id).startswith(prefix.lower())]
     match [each for each in found if each.state != "closed"]:
         case [session]:
@@ -31,7 +34,10 @@ def find_session(sessions: Sequence[SessionRow], prefix: str) -> SessionRow:
         case [] if found:
             raise Failure(f"session {found[-1].session_id} has ended: {printable(found[-1].close_reason or 'closed')}")
         case []:
-            raise Failure(f"no session of yours begins with {printable(prefix)!r}; bothy sessions lists them")
+            whose, listed = (
+                ("of yours", "") if host is None else (f"on {printable(host)}", f" --host {printable(host)}")
+            )
+            raise Failure(f"no session {whose} begins with {printable(prefix)!r}; bothy sessions{listed} lists them")
         case several:
             ids = ", ".join(str(each.session_id) for each in several)
             raise Failure(f"{len(several)} sessions begin with {printable(prefix)!r}, give more of one: {ids}")

@@ -13,7 +13,7 @@ from bothy_device.failure import Failure
 
 if TYPE_CHECKING:
     from bothy_device.opening import Opening
-    from bothy_device.rest import Host, Rest
+    from bothy_device.rest import Host, Rest, SessionRow
     from bothy_device.state import Login
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -174,13 +174,20 @@ def attach(session: str, server: str | None) -> int:
 
 @cli.command()
 @click.option("--all", "ended", is_flag=True, help="With those that have ended.")
+@click.option("--host", metavar="HOST", help="Everybody's on a host that you own.")
 @_server_option
 @_json_option
-def sessions(ended: bool, server: str | None, as_json: bool) -> None:
-    """List your sessions."""
+def sessions(ended: bool, host: str | None, server: str | None, as_json: bool) -> None:
+    """List your sessions, or those on a host of yours."""
+    from bothy_device.choice import find_host
     from bothy_device.tables import print_sessions
 
-    print_sessions(_ask(server, lambda rest: rest.sessions(ended=ended)), as_json=as_json)
+    async def listed(rest: Rest) -> list[SessionRow]:
+        if host is None:
+            return await rest.sessions(ended=ended)
+        return await rest.sessions_of_host(find_host(await rest.hosts(), host).host_id, ended=ended)
+
+    print_sessions(_ask(server, listed), as_json=as_json)
 
 
 @cli.command()
@@ -198,6 +205,24 @@ def close(session: str, server: str | None) -> None:
         return str((await rest.close(found.session_id)).session_id)
 
     click.echo(f"closed {_ask(server, end)}")
+
+
+@cli.command()
+@click.argument("host")
+@click.argument("session")
+@_server_option
+def terminate(host: str, session: str, server: str | None) -> None:
+    """End anybody's SESSION on HOST, as its owner.
+
+    The beginning of the session's id is enough; `bothy sessions --host HOST` lists them.
+    """
+    from bothy_device.choice import find_host, find_session
+
+    async def end(rest: Rest) -> str:
+        listed = await rest.sessions_of_host(find_host(await rest.hosts(), host).host_id, ended=True)
+        return str((await rest.terminate(find_session(listed, session, host).session_id)).session_id)
+
+    click.echo(f"terminated {_ask(server, end)}")
 
 
 @cli.group(cls=click.Group)

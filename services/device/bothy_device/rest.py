@@ -74,6 +74,8 @@ class SessionRow(Struct, frozen=True):
     session_id: UUID
     host_id: UUID
     host_name: str
+    person_id: UUID
+    person_name: str
     device_id: UUID
     device_name: str
     profile: str
@@ -168,6 +170,10 @@ class Rest:
         """The person's sessions; with ``ended`` those that are closed, too."""
         return (await self._call("GET", f"/terminal/sessions?all={str(ended).lower()}", _Sessions)).sessions
 
+    async def sessions_of_host(self, host_id: UUID, *, ended: bool) -> list[SessionRow]:
+        """Everybody's sessions on a host that the person owns."""
+        return (await self._call("GET", f"/hosts/{host_id}/sessions?all={str(ended).lower()}", _Sessions)).sessions
+
     async def session(self, session_id: UUID) -> SessionRow:
         """One session."""
         return await self._call("GET", f"/terminal/sessions/{session_id}", SessionRow)
@@ -192,6 +198,10 @@ class Rest:
     async def close(self, session_id: UUID) -> SessionRow:
         """End a session."""
         return await self._call("POST", f"/terminal/sessions/{session_id}/close", SessionRow, {})
+
+    async def terminate(self, session_id: UUID) -> SessionRow:
+        """End anybody's session on a host that the person owns."""
+        return await self._call("POST", f"/terminal/sessions/{session_id}/terminate", SessionRow, {})
 
     async def _step_up(self, purpose: Literal["open", "attach"], host_id: UUID, profile: str, user: str) -> UUID:
         login = self._known()

@@ -36,13 +36,14 @@ def print_sessions(sessions: Sequence[SessionRow], *, as_json: bool) -> None:
         (
             str(each.session_id),
             each.host_name,
+            f"{each.person_name} on {each.device_name}",
             f"{each.profile} as {each.session_user}",
             each.state if each.close_reason is None else f"{each.state}: {each.close_reason}",
             each.opened_at,
         )
         for each in sorted(sessions, key=lambda each: each.session_id)
     ]
-    return _print_rows(("SESSION", "HOST", "PROFILE", "STATE", "OPENED"), rows, nothing="no sessions")
+    return _print_rows(("SESSION", "HOST", "PERSON", "PROFILE", "STATE", "OPENED"), rows, nothing="no sessions")
 
 
 def _print_json(items: Sequence[Any]) -> None:

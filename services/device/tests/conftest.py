@@ -286,10 +286,12 @@ class FakeRelay:
             )
         if method == "POST" and (path == "/terminal/sessions" or path.endswith("/attach")):
             return 201, self._opened(), {}
-        if path.startswith("/terminal/sessions?"):
+        if path.startswith(("/terminal/sessions?", f"/hosts/{self.host_id}/sessions?")):
             return 200, {"sessions": [self._row()]}, {}
         if path.endswith("/close"):
             self.session_state, self.close_reason = "closed", "client_closed"
+        if path.endswith("/terminate"):
+            self.session_state, self.close_reason = "closed", "closed_by_owner"
         return 200, self._row(), {}
 
     def _signed(self, key, body, *fields):
@@ -314,6 +316,8 @@ class FakeRelay:
             "session_id": str(self.session_id),
             "host_id": str(self.host_id),
             "host_name": "lab-1",
+            "person_id": str(self.person_id),
+            "person_name": "Alex",
             "device_id": str(self.device_id),
             "device_name": "laptop",
             "profile": "shell",

@@ -28,6 +28,7 @@ def session(number, **other):
     ids = {
         "session_id": f"0190a1b2-000{number}-7000-8000-000000000001",
         "host_id": str(host().host_id),
+        "person_id": str(host().host_id),
         "device_id": str(host().host_id),
     }
     return msgspec.convert(ids | dict.fromkeys(names, "x") | other, SessionRow)

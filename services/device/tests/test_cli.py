@@ -96,7 +96,7 @@ async def test_the_help_lists_every_command_uncut(bothy):
     listed = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  +[A-Z]", out.decode().split("Commands:")[1], re.MULTILINE)
     assert listed == [
         *("login", "logout", "hosts", "hosts trust", "hosts confirm"),
-        *("open", "attach", "sessions", "close", "device show"),
+        *("open", "attach", "sessions", "close", "terminate", "device show"),
     ]
     assert "..." not in out.decode().split("Commands:")[1]
 
@@ -115,7 +115,7 @@ async def test_lists_for_programs(login, bothy, relay):
     _, out, _ = await bothy("sessions", "--all", "--json")
     assert json.loads(out)[0]["session_id"] == str(relay.session_id)
     _, out, _ = await bothy("sessions")
-    assert out.decode() == f"{relay.session_id}\tlab-1\tshell as alex\tactive\t2026-01-02T03:04:05Z\n"
+    assert out.decode() == f"{relay.session_id}\tlab-1\tAlex on laptop\tshell as alex\tactive\t2026-01-02T03:04:05Z\n"
 
 
 async def test_a_name_cannot_steer_the_terminal(login, bothy, relay):
@@ -152,6 +152,18 @@ async def test_close_by_the_beginning_of_the_id(login, bothy, relay):
     status, out, _ = await bothy("close", str(relay.session_id)[:6])
     assert (status, out) == (0, f"closed {relay.session_id}\n".encode())
     assert relay.session_state == "closed"
+
+
+async def test_an_owner_lists_and_terminates_the_sessions_on_a_host(login, bothy, relay):
+    _, out, _ = await bothy("sessions", "--host", "lab-1")
+    assert out.decode().startswith(f"{relay.session_id}\tlab-1\tAlex on laptop\t")
+    assert relay.requests[-1][1] == f"/hosts/{relay.host_id}/sessions?all=false"
+    status, _, err = await bothy("terminate", "lab-1", "ff")
+    assert status == 1
+    assert one_line(err) == "bothy: no session on lab-1 begins with 'ff'; bothy sessions --host lab-1 lists them\n"
+    status, out, _ = await bothy("terminate", "lab-1", str(relay.session_id)[:6])
+    assert (status, out) == (0, f"terminated {relay.session_id}\n".encode())
+    assert (relay.session_state, relay.close_reason) == ("closed", "closed_by_owner")
 
 
 async def test_a_changed_key_opens_nothing_and_the_command_it_names_accepts_it(login, bothy, home, relay):

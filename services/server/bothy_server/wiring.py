@@ -71,6 +71,7 @@ from bothy_server.terminal.app.admission import Admission
 from bothy_server.terminal.app.earlier_decision import EarlierDecision
 from bothy_server.terminal.app.host_sessions import HostSessions
 from bothy_server.terminal.app.open_session import Sessions
+from bothy_server.terminal.app.owner_sessions import OwnerSessions
 from bothy_server.terminal.app.ports import SessionStore
 from bothy_server.terminal.app.session_signals import SessionSignals
 from bothy_server.terminal.app.sweep import Sweep, SweepStore
@@ -337,7 +338,7 @@ def _public_app(
         *host_routes.routes(
             Directory(uow, core.presence), pairing, Transitions(uow, core.host_sessions), callers, body
         ),
-        *terminal_routes.routes(sessions, callers, node_id, body),
+        *terminal_routes.routes(sessions, OwnerSessions(uow), callers, node_id, body),
     ]
     handlers = dict(exception_handlers(settings.database.retry_after))
     app = Starlette(routes=routes, middleware=[Middleware(SecurityHeaders)], exception_handlers=handlers)

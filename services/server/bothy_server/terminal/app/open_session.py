@@ -185,12 +185,14 @@ def tell_ended(
 ) -> None:
     """The audit entry and the event of an end."""
     code = record.close_detail or record.close_reason or "closed"
-    device_id = record.device_id if caller is None else caller.device_id
+    person_id, device_id = (
+        (record.person_id, record.device_id) if caller is None else (caller.person_id, caller.device_id)
+    )
     unit.audit(
         AuditEntry(
             action,
             code,
-            person_id=record.person_id,
+            person_id=person_id,
             device_id=device_id,
             host_id=record.host_id,
             session_id=record.id,

@@ -49,6 +49,7 @@ class SessionView:
 
     record: SessionRecord
     host_name: str
+    person_name: str
     device_name: str
 
 
@@ -82,6 +83,11 @@ class SessionStore(Protocol):
         self, person_id: PersonId, session_id: SessionId | None = None, *, closed: bool = False
     ) -> list[SessionView]:
         """Sessions of a person, newest first; ``closed`` adds those that ended."""
+
+    async def views_of_host(
+        self, host_id: HostId, session_id: SessionId | None = None, *, closed: bool = False
+    ) -> list[SessionView]:
+        """The same of a host, whoever's they are."""
 
     async def live_of_host(self, host_id: HostId) -> list[SessionRecord]:
         """Every session of a host that is not closed."""

@@ -10,10 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from bothy_server.hosts.app.api import host_unknown
 from bothy_server.identity.app.api import Callers
 from bothy_server.kernel.problems import Problem
 from bothy_server.platform.http import Empty, bearer_token, json_response, path_id, problem_response, read_json
 from bothy_server.terminal.app.open_session import Opened, Sessions, session_unknown
+from bothy_server.terminal.app.owner_sessions import OwnerSessions
 from bothy_server.terminal.app.ports import SessionView
 from bothy_wire.frames import Name
 from bothy_wire.ids import HostId, NodeId, SessionId, StepUpId
@@ -50,11 +52,13 @@ class OpenedBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionBody(msgspec.Struct, frozen=True, kw_only=True):
-    """A session as its person sees it."""
+    """A session as its person and the owners of its host see it."""
 
     session_id: UUID
     host_id: UUID
     host_name: str
+    person_id: UUID
+    person_name: str
     device_id: UUID
     device_name: str
     profile: str
@@ -70,12 +74,14 @@ class SessionBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionList(msgspec.Struct, frozen=True):
-    """Answer of ``GET /terminal/sessions``."""
+    """Answer of ``GET /terminal/sessions`` and ``GET /hosts/{host_id}/sessions``."""
 
     sessions: list[SessionBody]
 
 
-def routes(sessions: Sessions, callers: Callers, node_id: NodeId, max_body_bytes: int) -> list[BaseRoute]:
+def routes(
+    sessions: Sessions, owned: OwnerSessions, callers: Callers, node_id: NodeId, max_body_bytes: int
+) -> list[BaseRoute]:
     """The routes of this feature. ``max_body_bytes`` is the key ``server.max_body_bytes``."""
 
     async def open_session(request: Request) -> Response:
@@ -94,11 +100,12 @@ def routes(sessions: Sessions, callers: Callers, node_id: NodeId, max_body_bytes
 
     async def list_sessions(request: Request) -> Response:
         caller = await callers.caller(bearer_token(request))
-        wanted = request.query_params.get("all", "false")
-        if wanted not in {"true", "false"}:
-            raise Problem(400, "query_invalid", "The query parameter all is true or false.")
-        views = await sessions.list(caller, closed=wanted == "true")
-        return json_response(SessionList([_session(each) for each in views]))
+        return _listed(await sessions.list(caller, closed=_with_ended(request)))
+
+    async def list_of_host(request: Request) -> Response:
+        caller = await callers.caller(bearer_token(request))
+        host_id = HostId(path_id(request, "host_id", host_unknown()))
+        return _listed(await owned.list(caller, host_id, closed=_with_ended(request)))
 
     async def get(request: Request) -> Response:
         caller = await callers.caller(bearer_token(request))
@@ -108,6 +115,11 @@ def routes(sessions: Sessions, callers: Callers, node_id: NodeId, max_body_bytes
         caller = await callers.caller(bearer_token(request))
         await read_json(request, Empty, max_body_bytes)
         return json_response(_session(await sessions.close(caller, _session_id(request))))
+
+    async def terminate(request: Request) -> Response:
+        caller = await callers.caller(bearer_token(request))
+        await read_json(request, Empty, max_body_bytes)
+        return json_response(_session(await owned.terminate(caller, _session_id(request))))
 
     async def not_upgraded(_request: Request) -> Response:
         """Names the node, so that anyone can prove that both paths of a session lead to one."""
@@ -122,6 +134,8 @@ def routes(sessions: Sessions, callers: Callers, node_id: NodeId, max_body_bytes
         Route("/api/v1/terminal/sessions/{session_id}", get, methods=["GET"]),
         Route("/api/v1/terminal/sessions/{session_id}/attach", attach, methods=["POST"]),
         Route("/api/v1/terminal/sessions/{session_id}/close", close, methods=["POST"]),
+        Route("/api/v1/terminal/sessions/{session_id}/terminate", terminate, methods=["POST"]),
+        Route("/api/v1/hosts/{host_id}/sessions", list_of_host, methods=["GET"]),
         Route("/api/v1/terminal/sessions/{session_id}/stream", not_upgraded, methods=["GET"]),
         Route("/api/v1/hosts/sessions/{session_id}/stream", not_upgraded, methods=["GET"]),
     ]
@@ -129,6 +143,17 @@ def routes(sessions: Sessions, callers: Callers, node_id: NodeId, max_body_bytes
 
 def _session_id(request: Request) -> SessionId:
     return SessionId(path_id(request, "session_id", session_unknown()))
+
+
+def _with_ended(request: Request) -> bool:
+    wanted = request.query_params.get("all", "false")
+    if wanted not in {"true", "false"}:
+        raise Problem(400, "query_invalid", "The query parameter all is true or false.")
+    return wanted == "true"
+
+
+def _listed(views: list[SessionView]) -> Response:
+    return json_response(SessionList([_session(each) for each in views]))
 
 
 def _opened(opened: Opened) -> OpenedBody:
@@ -152,6 +177,8 @@ def _session(view: SessionView) -> SessionBody:
         session_id=record.id,
         host_id=record.host_id,
         host_name=view.host_name,
+        person_id=record.person_id,
+        person_name=view.person_name,
         device_id=record.device_id,
         device_name=view.device_name,
         profile=record.profile,

@@ -34,13 +34,16 @@ _ROWS = text(f"SELECT {COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = 
 _LOCK = text(
     f"SELECT {COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id WHERE s.id = :id FOR UPDATE OF s"
 )
-_VIEWS = text(f"""
-    SELECT {COLUMNS}, h.name AS host_name, d.name AS device_name
+_VIEWS = """
+    SELECT {columns}, h.name AS host_name, p.name AS person_name, d.name AS device_name
     FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id JOIN devices d ON d.id = s.device_id
-    WHERE s.person_id = :person_id AND (:closed OR s.state <> 'closed')
+      JOIN persons p ON p.id = s.person_id
+    WHERE {whose} AND (:closed OR s.state <> 'closed')
       AND (CAST(:session_id AS uuid) IS NULL OR s.id = :session_id)
     ORDER BY s.id DESC LIMIT 1000
-""")
+"""
+_VIEWS_OF_PERSON = text(_VIEWS.format(columns=COLUMNS, whose="s.person_id = :person_id"))
+_VIEWS_OF_HOST = text(_VIEWS.format(columns=COLUMNS, whose="s.host_id = :host_id"))
 _LIVE_OF_HOST = text(f"""
     SELECT {COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id
     WHERE s.host_id = :host_id AND s.state <> 'closed'
@@ -128,8 +131,14 @@ class PostgresSessionStore:
     ) -> list[SessionView]:
         """See the port."""
         values = {"person_id": person_id, "session_id": session_id, "closed": closed}
-        rows = await self._connection.execute(_VIEWS, values)
-        return [SessionView(to_record(row), row.host_name, row.device_name) for row in rows]
+        return list(map(_view, await self._connection.execute(_VIEWS_OF_PERSON, values)))
+
+    async def views_of_host(
+        self, host_id: HostId, session_id: SessionId | None = None, *, closed: bool = False
+    ) -> list[SessionView]:
+        """See the port."""
+        values = {"host_id": host_id, "session_id": session_id, "closed": closed}
+        return list(map(_view, await self._connection.execute(_VIEWS_OF_HOST, values)))
 
     async def live_of_host(self, host_id: HostId) -> list[SessionRecord]:
         """See the port."""
@@ -203,6 +212,10 @@ def _lock_key(subject: UUID) -> int:
 
 def _maybe(row: Row[Any] | None) -> SessionRecord | None:
     return None if row is None else to_record(row)
+
+
+def _view(row: Row[Any]) -> SessionView:
+    return SessionView(to_record(row), row.host_name, row.person_name, row.device_name)
 
 
 def to_record(row: Row[Any]) -> SessionRecord:

@@ -74,6 +74,8 @@ async def test_a_session_is_told_as_the_contract_says(couple):
     assert expires_at - opened_at == timedelta(hours=24)
     assert abs(opened_at - datetime.now(UTC)) < timedelta(minutes=1)
     assert told.pop("host_name").startswith("lab-")
+    assert told.pop("person_name").startswith("Robin-")
+    assert UUID(told.pop("person_id")).version == 7
     assert told == {
         "session_id": str(stream.session_id),
         "host_id": str(host.host_id),
@@ -146,7 +148,12 @@ async def test_too_many_sessions_are_429(couple):
 @pytest.mark.parametrize("session_id", [NOBODY, NOBODY.upper(), "x"])
 async def test_a_session_that_is_not_there_is_unknown_on_every_path(known, session_id):
     device, _ = known
-    for method, path, body in (("GET", "", None), ("POST", "/attach", {}), ("POST", "/close", {})):
+    for method, path, body in (
+        ("GET", "", None),
+        ("POST", "/attach", {}),
+        ("POST", "/close", {}),
+        ("POST", "/terminate", {}),
+    ):
         answer = await device.rest(method, f"/terminal/sessions/{session_id}{path}", body)
         assert (answer.status, answer.code) == (404, "session_unknown")
 
@@ -175,6 +182,21 @@ async def test_a_close_takes_no_fields(known):
     assert (answer.status, answer.code) == (400, "body_invalid")
 
 
+async def test_an_owner_lists_and_terminates_the_sessions_on_a_host(couple):
+    device, host = couple
+    stream = await device.open(host.host_id)
+    path = f"/hosts/{host.host_id}/sessions"
+    (listed,) = (await device.rest("GET", path)).body["sessions"]
+    assert listed["session_id"] == str(stream.session_id)
+    answer = await device.rest("POST", f"/terminal/sessions/{stream.session_id}/terminate", {})
+    assert (answer.status, answer.body["close_reason"]) == (200, "closed_by_owner")
+    assert (await device.rest("GET", path)).body["sessions"] == []
+    (ended,) = (await device.rest("GET", f"{path}?all=true")).body["sessions"]
+    assert ended == answer.body
+    assert (await device.rest("GET", f"{path}?all=1")).code == "query_invalid"
+    assert (await device.rest("GET", f"/hosts/{NOBODY}/sessions")).code == "host_unknown"
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [
@@ -183,6 +205,8 @@ async def test_a_close_takes_no_fields(known):
         ("GET", f"/terminal/sessions/{NOBODY}"),
         ("POST", f"/terminal/sessions/{NOBODY}/attach"),
         ("POST", f"/terminal/sessions/{NOBODY}/close"),
+        ("POST", f"/terminal/sessions/{NOBODY}/terminate"),
+        ("GET", f"/hosts/{NOBODY}/sessions"),
     ],
 )
 async def test_every_path_needs_an_access_token(node, method, path):
