@@ -82,6 +82,10 @@ coverage: setup ## what the tests of services and test/multinode reach, by packa
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/python tools/coverage_check.py
 
+.PHONY: repeat
+repeat: setup ## several nodes ten times in a row on busy processors; counts what failed (ARGS="--rounds 3 PATH")
+	@PYTHONASYNCIODEBUG=1 $(BIN)/python tools/repeat.py $(ARGS)
+
 .PHONY: audit
 audit: setup ## known weaknesses of the locked dependencies; says so when the advisory service does not answer
 	@$(BIN)/python tools/audit.py $(ARGS)
