@@ -20,14 +20,14 @@ from collections.abc import Iterator
 PATHS = ["test/multinode"]
 """What is run unless told otherwise: several nodes over one database."""
 
-_BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    sum(range(100_000))"
+_BUSY = "import os, sys\nwhile os.getppid() == int(sys.argv[1]):\n    sum(range(100_000))"
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
 @contextlib.contextmanager
 def load(processes: int) -> Iterator[None]:
     """Keep that many processors busy meanwhile."""
-    busy = [subprocess.Popen([sys.executable, "-c", _BUSY]) for _ in range(processes)]
+    busy = [subprocess.Popen([sys.executable, "-c", _BUSY, str(os.getpid())]) for _ in range(processes)]
     try:
         yield
     finally:

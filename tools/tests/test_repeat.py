@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 import repeat
 
 TESTS = """
@@ -48,11 +49,13 @@ def test_repeat_fails_when_nothing_could_be_run(tmp_path: Path) -> None:
 
 def test_repeat_leaves_no_load_behind() -> None:
     """However the program ends: what keeps the processors busy looks after its parent."""
+    program = "import sys\nimport repeat\nwith repeat.load(1):\n    print(1, flush=True)\n    sys.stdin.read()"
     parent = subprocess.Popen(
-        [sys.executable, "-c", f"import subprocess, sys; sys.path.insert(0, {str(Path(repeat.__file__).parent)!r})\n"
-         "import repeat\nwith repeat.load(1): print(1, flush=True); sys.stdin.read()"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
+        [sys.executable, "-c", program],
+        cwd=Path(repeat.__file__).parent,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     assert parent.stdout is not None
     assert parent.stdin is not None
     parent.stdout.readline()
