@@ -7,13 +7,20 @@ import pytest
 
 from bothy_kit.cluster import cluster
 from bothy_kit.ear import ear
+from bothy_kit.sockets import Closed
 from bothy_server import wiring
 from bothy_server.hosts.domain.host import HostState
 from bothy_server.platform.lifecycle import Lifecycle
 from bothy_server.platform.settings import Settings
 from bothy_wire.frames import HostSessionClose, HostSessionOpen, HostSessionRecorded, SidePaired
 
-NODES = pytest.mark.parametrize("nodes", [1, 3])
+
+@pytest.fixture
+def database_urls(postgres, migrated_template, database_url):
+    """Two databases, one for each run that is compared."""
+    other = postgres.create_database(migrated_template)
+    yield database_url, postgres.url(other)
+    postgres.drop_database(other)
 
 
 @asynccontextmanager
@@ -47,47 +54,75 @@ async def worker(made, **terminal):
 # ---- the end of a session -------------------------------------------------------------------------------------------
 
 
-async def by_the_person(made, device, host, stream):
+async def person_close(made, device, host, stream):
     answer = await device.rest("POST", f"/terminal/sessions/{stream.session_id}/close", {}, url=made.nodes[-1].url)
     assert answer.status == 200
 
 
-async def by_an_owner(made, device, host, stream):
+async def owner_close(made, device, host, stream):
+    """By an owner who is not the session's person, on the node without the control connection."""
+    owner = await made.device("Sam")
+    await made.sql(
+        'INSERT INTO host_grants (person_id, host_id, "right", "session_user")'
+        " SELECT person_id, host_id, 'terminal', 'alex-shell' FROM host_owners"
+    )
+    await made.sql(
+        "UPDATE host_owners SET person_id = (SELECT person_id FROM devices WHERE id = %s) WHERE host_id = %s",
+        owner.device_id,
+        host.host_id,
+    )
     path = f"/terminal/sessions/{stream.session_id}/terminate"
-    assert (await device.rest("POST", path, {}, url=made.nodes[0].url)).status == 200
+    assert (await device.rest("POST", path, {}, url=made.nodes[0].url)).code == "session_unknown"
+    assert (await owner.rest("POST", path, {}, url=made.nodes[0].url)).status == 200
 
 
-async def by_its_host(made, device, host, stream):
+async def host_reported_end(made, device, host, stream):
     await host.ended(stream.session_id)
 
 
-async def by_a_worker(made, device, host, stream):
+async def worker_end(made, device, host, stream):
+    """Of the nodes none sweeps so soon."""
     await made.sql("UPDATE terminal_sessions SET expires_at = now()")
 
 
-@NODES
-@pytest.mark.parametrize(
-    ("end", "reason"),
-    [
-        pytest.param(by_the_person, "client_closed", id="person_close"),
-        pytest.param(by_an_owner, "closed_by_owner", id="owner_close"),
-        pytest.param(by_its_host, "process_exited", id="host_reported_end"),
-        pytest.param(by_a_worker, "max_duration", id="worker_end"),
-    ],
-)
-async def test_cross_node_close_reaches_relay_and_control(database_url, tmp_path, nodes, end, reason):
-    async with running_session(database_url, tmp_path, nodes) as (made, device, host, stream, client, data):
+async def how_it_ends(database_url, folder, nodes, end):
+    """What each of the three connections got when a session ended, and what was written, without ids."""
+    async with running_session(database_url, folder, nodes) as (made, device, host, stream, client, data):
         async with worker(made, sweep_interval=0.05):
             await end(made, device, host, stream)
-            for side in (client, data):
-                closed = await side.closed()
-                assert (closed.code, closed.reason) == (4100, reason)
-            if end is by_its_host:
-                assert (await host.control.expect(HostSessionRecorded)).state == "closed"
-            assert (await host.control.expect(HostSessionClose)).reason == reason
-        await host.control.heartbeat()
-        told = await made.sql("SELECT code FROM audit_log WHERE action IN ('terminal.terminate', 'terminal.close')")
-        assert told == [(reason,)]
+            sides = [await side.closed() for side in (client, data)]
+            told = await host.control.expect(HostSessionClose)
+        assert told.session_id == stream.session_id
+        await host.control.handled()
+        others = [(type(frame), getattr(frame, "state", None)) for frame in host.control.kept]
+        row = await device.state(stream.session_id)
+        audit = await made.sql(
+            "SELECT action, code FROM audit_log WHERE action IN ('terminal.terminate', 'terminal.close')"
+        )
+        return sides, told.reason, others, (row["state"], row["close_reason"], row["close_detail"]), audit
+
+
+@pytest.mark.parametrize(
+    ("end", "reason", "action"),
+    [
+        (person_close, "client_closed", "terminal.close"),
+        (owner_close, "closed_by_owner", "terminal.terminate"),
+        (host_reported_end, "process_exited", "terminal.terminate"),
+        (worker_end, "max_duration", "terminal.terminate"),
+    ],
+)
+async def test_cross_node_close_reaches_relay_and_control(database_urls, tmp_path, end, reason, action):
+    """Relayed on one node, the host's control connection on another: the same as with one node."""
+    one, several = [
+        await how_it_ends(url, tmp_path, nodes, end) for url, nodes in zip(database_urls, (1, 2), strict=True)
+    ]
+    assert several == one
+    sides, told, others, row, audit = several
+    assert sides == [Closed(4100, reason)] * 2
+    assert told == reason
+    assert others == ([(HostSessionRecorded, "closed")] if end is host_reported_end else [])
+    assert row == ("closed", reason, None)
+    assert audit == [(action, reason)]
 
 
 async def test_a_worker_ends_by_the_event_log_and_stages_no_host_close(database_url, tmp_path):
@@ -139,7 +174,25 @@ async def pair_again(made, device, host):
     assert answer.status == 201
 
 
-@NODES
+async def how_it_goes(database_url, folder, nodes, act):
+    """How every connection of a host ended, and what is known of its sessions and answered afterwards, without ids."""
+    async with running_session(database_url, folder, nodes) as (made, device, host, stream, client, data):
+        opening = await device.open(host.host_id)
+        lone = await device.dial(opening, made.nodes[-1].url)
+
+        await act(made, device, host)
+
+        ends = [await each.closed() for each in (host.control, client, data, lone)]
+        rows = [await device.state(each.session_id) for each in (stream, opening)]
+        after = set()
+        for node in made.nodes:
+            again = await (await host.identify(node.url)).closed()
+            refused = await device.try_open(host.host_id, url=node.url)
+            after.add((again.code, refused.status, refused.code))
+        audit = await made.sql("SELECT code FROM audit_log WHERE action = 'terminal.terminate'")
+        return ends, [(row["state"], row["close_reason"]) for row in rows], after, audit
+
+
 @pytest.mark.parametrize(
     ("act", "code", "reason"),
     [
@@ -149,26 +202,17 @@ async def pair_again(made, device, host):
         (pair_again, 4110, "host_repaired"),
     ],
 )
-async def test_cross_node_host_transitions_close_everywhere(database_url, tmp_path, nodes, act, code, reason):
-    async with running_session(database_url, tmp_path, nodes) as (made, device, host, stream, client, data):
-        opening = await device.open(host.host_id)
-        lone = await device.dial(opening, made.nodes[-1].url)
-
-        await act(made, device, host)
-
-        assert (await host.control.closed()).code == code
-        for side in (client, data, lone):
-            closed = await side.closed()
-            assert (closed.code, closed.reason) == (4100, reason)
-        for each in (stream, opening):
-            state = await device.state(each.session_id)
-            assert (state["state"], state["close_reason"]) == ("closed", reason)
-        for node in made.nodes:
-            assert (await (await host.identify(node.url)).closed()).code == (4101 if act is pair_again else code)
-            refused = await device.try_open(host.host_id, url=node.url)
-            assert (refused.status, refused.code) == (409, "host_not_active")
-        ends = await made.sql("SELECT code FROM audit_log WHERE action = 'terminal.terminate'")
-        assert ends == [(reason,)] * 2
+async def test_cross_node_host_transitions_close_everywhere(database_urls, tmp_path, act, code, reason):
+    one, several = [
+        await how_it_goes(url, tmp_path, nodes, act) for url, nodes in zip(database_urls, (1, 3), strict=True)
+    ]
+    assert several == one
+    (control, *sides), rows, after, audit = several
+    assert control.code == code
+    assert sides == [Closed(4100, reason)] * 3
+    assert rows == [("closed", reason)] * 2
+    assert after == {(4101 if act is pair_again else code, 409, "host_not_active")}
+    assert audit == [(reason,)] * 2
 
 
 async def test_an_enabled_host_dials_in_again_and_works(database_url, tmp_path):
