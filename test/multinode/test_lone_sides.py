@@ -3,11 +3,15 @@
 import asyncio
 
 import httpx2 as httpx
-import psycopg
+import jwt
 import pytest
+from joserfc import jwt
+from joserfc.jwk import KeySet
 
-from bothy_kit.cluster import cluster
+from bothy_kit.cluster import ORIGIN, cluster
+from bothy_kit.fake_host import ControlSocket
 from bothy_wire.frames import (
+    HostHello,
     HostIdentified,
     HostSessionOpen,
     HostSessionRecorded,
@@ -15,6 +19,7 @@ from bothy_wire.frames import (
     SidePaired,
     SideUnpaired,
 )
+from bothy_wire.limits import CONTROL_PATH
 
 
 @pytest.fixture
@@ -44,11 +49,8 @@ async def unpaired(node, side):
     return float(line.split()[-1])
 
 
-def ends(database_url, session_id):
-    with psycopg.connect(database_url) as connection:
-        return connection.execute(
-            "SELECT action, code FROM audit_log WHERE session_id = %s AND action = 'terminal.terminate'", [session_id]
-        ).fetchall()
+def key_id(token):
+    return jwt.get_unverified_header(token)["kid"]
 
 
 async def running_pair(device, host, url):
@@ -64,32 +66,72 @@ async def running_pair(device, host, url):
 
 
 async def test_tmt15_two_nodes_with_hash_routing(two, parties):
+    """Sessions that belong to either node, with the control connection on the second: all meet, and nobody is lone."""
     device, host = parties
-    stream = await device.open(host.host_id, url=two.nodes[0].url)
-    client = await device.dial(stream, two.url_of(stream.session_id, "device"))
-    data = await host.dial(stream.session_id, two.url_of(stream.session_id, "host"))
-    await client.expect(SidePaired)
-    await data.expect(SidePaired)
-    await data.send(b"met")
-    assert await client.receive() == b"met"
+    async with httpx.AsyncClient(trust_env=False) as rest:
+        other_keys = (await rest.get(f"{two.nodes[0].url}/.well-known/jwks.json")).json()
+    met = {}
+    while len(met) < len(two.nodes):
+        stream = await device.open(host.host_id, url=two.nodes[0].url)
+        url = two.url_of(stream.session_id, "device")
+        assert url == two.url_of(stream.session_id, "host")
+        asked = await host.control.expect(HostSessionOpen)
+        assert asked.session_id == stream.session_id
+        client, data = await device.dial(stream, url), await host.dial(stream.session_id, url)
+        paired = await client.expect(SidePaired)
+        await data.expect(SidePaired)
+        await client.send(b"to the host")
+        assert await data.receive() == b"to the host"
+        await data.send(b"to the device")
+        assert await client.receive() == b"to the device"
+        await host.started(stream.session_id)
+        await host.control.expect(HostSessionRecorded)
+        assert (await device.state(stream.session_id))["state"] == "active"
+        key = jwt.PyJWK(next(each for each in other_keys["keys"] if each["kid"] == key_id(paired.session_token)))
+        claims = jwt.decode(paired.session_token, key, algorithms=["EdDSA"], audience="host", issuer=ORIGIN)
+        assert claims["sid"] == str(stream.session_id)
+        met[url] = stream, client, data
+
+    for url, (stream, older, data) in met.items():
+        elsewhere = next(node.url for node in two.nodes if node.url != url)
+        again = await device.attach(stream.session_id, url=elsewhere)
+        assert (await older.closed()).code == 4103
+        await data.expect(SideUnpaired)
+        await data.ready()
+        client = await device.dial(again, url)
+        await client.expect(SidePaired)
+        await data.expect(SidePaired)
+
+    assert not [frame for frame in host.control.kept if isinstance(frame, HostSessionOpen)]
     assert [await unpaired(node, side) for node in two.nodes for side in ("client", "host")] == [0, 0, 0, 0]
 
 
-async def test_tmt15_without_hash_routing(two, parties, database_url):
+async def test_tmt15_without_hash_routing(two, parties, caplog):
+    """Each side is alone on its node: both are told, each is counted, and the session ends once."""
     two.mode = "split"
     device, host = parties
     stream = await device.open(host.host_id)
     client = await device.dial(stream, two.url_of(stream.session_id, "device"))
     data = await host.dial(stream.session_id, two.url_of(stream.session_id, "host"))
+    assert [await unpaired(node, side) for node in two.nodes for side in ("client", "host")] == [0, 0, 0, 0]
+    assert (await device.state(stream.session_id))["state"] == "opening"
 
     first, second = await asyncio.gather(client.closed(), data.closed())
 
     assert (first.code, second.code) == (4102, 4102)
+    assert (first.messages, second.messages) == ([], [])
     assert (await unpaired(two.nodes[0], "client"), await unpaired(two.nodes[1], "host")) == (1, 1)
     assert (await unpaired(two.nodes[0], "host"), await unpaired(two.nodes[1], "client")) == (0, 0)
     row = await device.state(stream.session_id)
     assert (row["state"], row["close_reason"], row["close_detail"]) == ("closed", "open_failed", "open_timeout")
-    assert ends(database_url, stream.session_id) == [("terminal.terminate", "open_timeout")]
+    told = "SELECT action, code FROM audit_log WHERE session_id = %s ORDER BY position"
+    opened, *ended = await two.sql(told, stream.session_id)
+    assert (opened[0], ended) == ("terminal.open", [("terminal.terminate", "open_timeout")])
+    changed = "SELECT count(*) FROM event_log WHERE session_id = %s AND type = 'terminal_session.changed'"
+    assert await two.sql(changed, stream.session_id) == [(2,)]
+    records = [each for each in caplog.records if each.message == "terminal relay side unpaired"]
+    sides = sorted(getattr(each, "bothy.terminal.side") for each in records)
+    assert (sides, {getattr(each, "bothy.close.code") for each in records}) == (["client", "host"], {4102})
 
 
 async def test_tmt15_without_hash_routing_attach(two, parties):
