@@ -188,6 +188,7 @@ async def test_a_database_that_goes_and_comes_back(node, link, recorder, spoken,
         await running.restored()
     assert recorder.gaps == 2
     assert spoken() == ["lost", "restored"]
+    assert [each.levelname for each in caplog.records] == ["WARNING", "INFO"]
     assert getattr(caplog.records[0], "error.type") == "OperationalError"
 
 
