@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -34,6 +34,8 @@ class Closed:
 
     code: int
     reason: str
+    messages: list[str | bytes] = field(default_factory=list)
+    """What came before the end and was not waited for."""
 
 
 class FakeSide:
@@ -71,12 +73,13 @@ class FakeSide:
 
     async def closed(self) -> Closed:
         """Read until the socket ends, however it does."""
+        messages: list[str | bytes] = []
         try:
             async with asyncio.timeout(PATIENCE_S):
                 while True:
-                    await self.socket.recv()
+                    messages.append(await self.socket.recv())
         except ConnectionClosed:
-            return Closed(self.socket.close_code or 1006, self.socket.close_reason or "")
+            return Closed(self.socket.close_code or 1006, self.socket.close_reason or "", messages)
 
     async def close(self, code: int = 1000) -> None:
         """Leave with a close frame."""
