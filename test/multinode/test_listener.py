@@ -10,6 +10,7 @@ from bothy_kit.cluster import cluster
 from bothy_kit.eventually import eventually
 from bothy_kit.faults import start_behind_links
 from bothy_kit.postgres import own_server
+from bothy_kit.sockets import Closed
 from bothy_server.migrations import run
 from bothy_wire.frames import HostSessionOpen, HostSessionRecorded, SidePaired
 
@@ -73,10 +74,14 @@ def missed(host, streams):
     return not any(isinstance(frame, HostSessionOpen) and frame.session_id in ids for frame in host.control.kept)
 
 
+async def ready(node):
+    async with httpx.AsyncClient(trust_env=False) as internal:
+        return (await internal.get(f"http://{node.node.internal}/readyz")).status_code == 200
+
+
 async def untouched(node, host, client, data):
     """Readiness and sockets are what they were."""
-    async with httpx.AsyncClient(trust_env=False) as internal:
-        assert (await internal.get(f"http://{node.node.internal}/readyz")).status_code == 200
+    assert await ready(node)
     await client.send(b"to the host")
     assert await data.receive() == b"to the host"
     await host.control.heartbeat()
@@ -89,6 +94,32 @@ def kill_backends(database_url):
             " WHERE datname = current_database() AND application_name = %s",
             [LISTENER],
         )
+
+
+async def test_cross_node_listener_loss_reconciles(database_url, tmp_path, spoken):
+    """What was decided elsewhere while a node is deaf reaches it by the event log; it stays ready and hears again."""
+    async with cluster(database_url, tmp_path, nodes=2, start=start_behind_links, database=SLOW) as two:
+        device, host, client, data = await terminal(two)
+        deaf = two.nodes[1]
+        deaf.deafen()
+        deaf.database.cut(LISTENER)
+        await eventually(lambda: spoken() == ["lost"])
+        disabled = await device.rest(
+            "POST", f"/hosts/{host.host_id}/state", {"state": "disabled"}, url=two.nodes[0].url
+        )
+        assert disabled.status == 200
+
+        for side in (client, data):
+            assert await side.closed() == Closed(4100, "host_disabled")
+        assert (await host.control.closed()).code == 4111
+        assert await ready(deaf)
+        assert spoken() == ["lost"]
+
+        await deaf.heal()
+
+        await eventually(lambda: spoken() == ["lost", "restored"])
+        assert (await (await host.identify()).closed()).code == 4111
+        assert await ready(deaf)
 
 
 async def test_cross_node_listener_loss_reconciles_backend_killed(database_url, tmp_path, spoken):

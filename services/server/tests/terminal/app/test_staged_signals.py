@@ -11,6 +11,7 @@ from bothy_server.hosts.domain.signals import HostClose
 from bothy_server.kernel.problems import Problem
 from bothy_server.terminal.app.host_sessions import HostSessions
 from bothy_server.terminal.app.open_session import SessionLimits, Sessions
+from bothy_server.terminal.app.owner_sessions import OwnerSessions
 from bothy_server.terminal.domain.session import SessionState
 from bothy_server.terminal.domain.signals import SessionOpen
 from bothy_wire.ids import StepUpId
@@ -45,7 +46,8 @@ async def open_one(rows, sessions, lab):
     return (await sessions.open(device.caller, host.id, "shell", "alex-shell", step_up_id)).record
 
 
-async def test_use_cases_stage_signals_open_and_attach(rows, sessions, lab):
+async def test_use_cases_stage_signals(rows, sessions, lab):
+    """Open and attach; the others have cases of their own."""
     record = await open_one(rows, sessions, lab)
     await sessions.attach(lab[0].caller, record.id, None)
     assert rows.signals.committed_ones == [SessionOpen(lab[1].id, record.id)] * 2
@@ -56,7 +58,7 @@ async def test_use_cases_stage_signals_open_and_attach(rows, sessions, lab):
 async def test_use_cases_stage_signals_transitions(rows, host_sessions, lab, state):
     await rows.session(*lab, SessionState.ACTIVE)
     await Transitions(rows.uow, host_sessions).set_state(lab[1].id, state, lab[0].caller)
-    assert rows.signals.committed_ones == [HostClose(lab[1].id)]
+    assert rows.signals.committed_ones == [HostClose(lab[1].id)], "the ends of the sessions stage none"
 
 
 async def test_use_cases_stage_signals_pairing_again(rows, tokens, host_sessions, lab):
@@ -67,10 +69,11 @@ async def test_use_cases_stage_signals_pairing_again(rows, tokens, host_sessions
 
 @pytest.mark.parametrize("state", list(SessionState)[:3])
 async def test_use_cases_stage_signals_ends_stage_none(rows, sessions, host_sessions, lab, state):
-    by_person, by_host = [await rows.session(*lab, state) for _ in range(2)]
+    by_person, by_owner, by_host = [await rows.session(*lab, state) for _ in range(3)]
     await sessions.close(lab[0].caller, by_person.id)
+    await OwnerSessions(rows.uow).terminate(lab[0].caller, by_owner.id)
     await host_sessions.ended(rows.link(lab[1].id), by_host.id, "process_exited", 0)
-    for session in (by_person, by_host):
+    for session in (by_person, by_owner, by_host):
         assert (await rows.record(session.id)).state is SessionState.CLOSED
     assert rows.signals.committed_ones == rows.signals.sent == []
 
