@@ -198,6 +198,16 @@ def test_metrics_page_has_the_metrics_of_the_code() -> None:
     assert {each for each in told if each.startswith("bothy.")} == made
 
 
+def test_log_records_of_several_nodes_are_those_of_the_code() -> None:
+    source = "\n".join(path.read_text() for path in (ROOT / "services/server/bothy_server").rglob("*.py"))
+    rows = cells(section_of(DOCS / "spec/cluster.md", "Log records"), 3)[1:]
+    assert rows
+    for record, level, attributes in rows:
+        call = re.search(rf'_log\.{level}\(\s*"{record.strip("`")}"(?:,\s*extra=(\{{[^}}]*\}}))?', source)
+        assert call, record
+        assert re.findall(r'"([\w.]+)":', call[1] or "") == re.findall(r"`([\w.]+)`", attributes), record
+
+
 def test_troubleshooting_page_has_every_close_code_and_problem() -> None:
     page = (DOCS / "operations/troubleshooting.md").read_text()
     codes = {row[0] for row in cells((DOCS / "spec/close-codes.md").read_text(), 6)[1:]}

@@ -66,6 +66,22 @@ def test_why_a_connection_goes(changed, pairing_seq, code):
     assert close_code(replace(HOST, **changed), pairing_seq) is code
 
 
+def test_closing_codes_are_those_of_the_page():
+    page = (Path(__file__).parents[5] / "docs/spec/data.md").read_text()
+    section = page.partition("### Which code closes a connection\n")[2].partition("###")[0]
+    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in section.splitlines() if line[:1] == "|"][
+        2:
+    ]
+    played = set()
+    for pairing, state, reason, closes in rows:
+        for each in HostState if state == "any" else [HostState(state)]:
+            host = replace(HOST, state=each, disabled_reason=None if reason in {"any", "-"} else reason)
+            code = close_code(host, host.pairing_seq - (pairing != "the row's"))
+            assert ("stays" if code is None else str(int(code))) == closes
+            played.add((pairing, each))
+    assert len(played) == 2 * len(HostState)
+
+
 def test_a_row_that_is_not_there_is_no_pairing():
     assert close_code(None, 1) is CloseCode.HOST_REPAIRED
 
