@@ -118,6 +118,13 @@ def test_named_tests_exist(page: Path) -> None:
         assert len(found) == 1, f"{name}::{function} is {len(found)} tests"
 
 
+def test_names_that_hold_exist() -> None:
+    names = re.findall(r"^- `(\w+)`$", section_of(DOCS / "spec/traceability.md", "Names that hold"), re.MULTILINE)
+    functions = [name for path in CODE if path.suffix == ".py" for name in functions_of(path)]
+    assert len(names) == len(set(names)) > 20
+    assert {name: functions.count(name) for name in names} == dict.fromkeys(names, 1)
+
+
 @pytest.mark.parametrize("page", ["spec/traceability.md", "security.md"])
 def test_every_row_has_a_test_or_a_reason(page: str) -> None:
     rows = [row for row in cells((DOCS / page).read_text(), 4) if re.fullmatch(r"[A-Z]{1,3}-\d+", row[0])]
