@@ -62,8 +62,13 @@ def serve(role: str | None) -> None:
 async def _serve(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     async with Lifecycle() as parts:
+
+        def leave() -> None:
+            _log.info("leaving")
+            parts.stop()
+
         for each in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(each, parts.stop)
+            loop.add_signal_handler(each, leave)
         role = settings.server.role
         if role == "worker":
             internal = await wiring.start_worker(settings, parts)
@@ -73,7 +78,6 @@ async def _serve(settings: Settings) -> None:
             addresses = {"public": str(node.public), "internal": str(node.internal)}
             _log.info("ready", extra={"role": role, "node": str(node.id), **addresses})
         await parts.until_stopped()
-        _log.info("leaving")
 
 
 @bothy_server.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -56,6 +56,7 @@ from bothy_server.platform.event_log import EventLogTail, prune
 from bothy_server.platform.health import Health, internal_app
 from bothy_server.platform.http import SecurityHeaders, exception_handlers
 from bothy_server.platform.lifecycle import Lifecycle
+from bothy_server.platform.patience import patiently
 from bothy_server.platform.serving import Listener
 from bothy_server.platform.setting_values import Address
 from bothy_server.platform.settings import Settings
@@ -109,17 +110,18 @@ class Foundation:
 
 @asynccontextmanager
 async def foundation(settings: Settings) -> AsyncIterator[Foundation]:
-    """A database that was reached and has our schema, and its clock.
-
-    Raises ``SchemaError`` or ``StorageUnavailable``: a process that cannot work does not start.
-    """
-    database, clock = Database(settings.database), ClusterClock()
+    """A database, not dialled yet, and a clock that :func:`reach` sets by it."""
+    database = Database(settings.database)
     try:
-        await database.check_schema()
-        await clock.synchronize(database)
-        yield Foundation(settings, database, clock)
+        yield Foundation(settings, database, ClusterClock())
     finally:
         await database.close()
+
+
+async def reach(base: Foundation) -> None:
+    """See that the database has our schema, and read its clock. Raises ``SchemaError`` or ``StorageUnavailable``."""
+    await base.database.check_schema()
+    await base.clock.synchronize(base.database)
 
 
 # ---- the command line ---------------------------------------------------------------------------------------------
@@ -139,6 +141,7 @@ class Admin:
 async def admin(settings: Settings) -> AsyncIterator[Admin]:
     """The use cases of the command line on this database."""
     async with foundation(settings) as base:
+        await reach(base)
         uow = SqlUnitOfWork(base.database, STORES, _outbound(base, notifier(base.database)))
         tokens = _tokens(base)
         host_sessions = HostSessions(uow, ControlLinks())
@@ -156,10 +159,10 @@ async def admin(settings: Settings) -> AsyncIterator[Admin]:
 async def start_worker(settings: Settings, parts: Lifecycle) -> Address:
     """Sweeps, and an internal listener, whose address is returned. Signals go out, none come in."""
     base = await parts.start("foundation", foundation(settings))
+    health, internal = await _wait_in_sight(base, parts, Metrics())
     uow = SqlUnitOfWork(base.database, STORES, _outbound(base, notifier(base.database)))
     parts.own("sweep", _sweep(base, uow).run())
-    health = _health(base, parts)
-    internal = await _serve_internal(base, parts, health, Metrics())
+    parts.own("health", health.run())
     await _enter(base, parts, uow, health, _node(base, None), cluster_node.Figures)
     return internal
 
@@ -182,7 +185,9 @@ class Node:
 async def start_node(settings: Settings, parts: Lifecycle) -> Node:
     """An api node: each part after those that it needs; ``parts`` stops them in reverse, the sockets first."""
     base = await parts.start("foundation", foundation(settings))
-    core = _core(base, await _tasks(parts))
+    tokens, metrics = _tokens(base), Metrics()  # keys that are missing are told before anything is waited for
+    health, internal = await _wait_in_sight(base, parts, metrics)
+    core = _core(base, tokens, metrics, await _tasks(parts))
     await parts.start("switchboard", _quiet_at_the_end(core.switchboard))
     parts.own("traffic", core.traffic.run())
     parts.own("presence", core.presence.run())
@@ -215,10 +220,10 @@ async def start_node(settings: Settings, parts: Lifecycle) -> Node:
         parts.own("sweep", _sweep(base, core.uow).run())
     _gauges(core, control_sockets, side_sockets)
 
-    node_id, health = NodeId(new_id(base.clock.now())), _health(base, parts, core.switchboard.storage_lost)
+    parts.own("health", health.run(core.switchboard.storage_lost))
+    node_id = NodeId(new_id(base.clock.now()))
     app = _public_app(base, core, node_id, control_sockets, side_sockets)
     linger = settings.terminal.close_linger
-    internal = await _serve_internal(base, parts, health, core.metrics)
     public = await _serve(parts, "public_listener", Listener(app, settings.server.listen, limits.http(settings)))
     await parts.start("sockets", _leaving(health, core.switchboard, control_sockets, side_sockets, linger))
     figures = partial(_figures, base, core, side_sockets, listener)
@@ -246,9 +251,9 @@ class _Core:
     notify: Notify
 
 
-def _core(base: Foundation, tasks: asyncio.TaskGroup) -> _Core:
+def _core(base: Foundation, tokens: KeyStoreTokens, metrics: Metrics, tasks: asyncio.TaskGroup) -> _Core:
     settings, clock = base.settings, base.clock
-    metrics, tokens, links, notify = Metrics(), _tokens(base), ControlLinks(), notifier(base.database)
+    links, notify = ControlLinks(), notifier(base.database)
     tail, telemetry = EventLogTail(base.database, clock, limits.tail(settings)), OtelTelemetry(metrics)
 
     # Signals need the dispatcher, whose handlers need the unit of work, which needs signals: looked up when one comes.
@@ -410,15 +415,17 @@ def _sweep(base: Foundation, uow: SqlUnitOfWork) -> Sweep:
     return Sweep(uow, base.clock, limits.sweep(base.settings), [prune_proofs, prune_codes, prune_events, nodes.prune])
 
 
-def _health(base: Foundation, parts: Lifecycle, on_away: Callable[[], None] = lambda: None) -> Health:
-    health = Health(base.database, base.clock, base.settings.cluster.clock_warn, on_away)
-    parts.own("health", health.run())
-    return health
-
-
-async def _serve_internal(base: Foundation, parts: Lifecycle, health: Health, metrics: Metrics) -> Address:
+async def _wait_in_sight(base: Foundation, parts: Lifecycle, metrics: Metrics) -> tuple[Health, Address]:
+    """The internal listener, and then the database: a process that waits for it is alive and says so."""
+    health = Health(base.database, base.clock, base.settings.cluster.clock_warn)
     app, address = internal_app(health, metrics), base.settings.server.internal_listen
-    return await _serve(parts, "internal_listener", Listener(app, address, limits.http(base.settings)))
+    internal = await _serve(parts, "internal_listener", Listener(app, address, limits.http(base.settings)))
+    await _patiently(base, lambda: reach(base))
+    return health, internal
+
+
+async def _patiently(base: Foundation, act: Callable[[], Awaitable[None]]) -> None:
+    await patiently(act, base.clock, base.settings.database.listen_reconnect_backoff_cap)
 
 
 async def _serve(parts: Lifecycle, name: str, listener: Listener) -> Address:
@@ -459,7 +466,8 @@ async def _enter(
 
     @asynccontextmanager
     async def entered() -> AsyncIterator[None]:
-        await made.enter()
+        await _patiently(base, made.enter)
+        health.enter()
         yield
         health.leave()
         await made.leave()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import re
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -28,9 +29,16 @@ APPLICATION = "bothy-server"
 _UNAVAILABLE = (psycopg.OperationalError, ReadOnlySqlTransaction, IdleInTransactionSessionTimeout)
 """Connection lost or refused, shut down, out of resources, timeouts, deadlock, serialization, a standby."""
 
+# libpq tells why a server that answers takes no connection by the message only. One in another language counts as away.
+_NO_DATABASE = re.compile(r'database ".*" does not exist')
+_REFUSED = re.compile(
+    r'role ".*" does not exist|authentication failed|no password supplied|no pg_hba\.conf entry'
+    r"|permission denied for database|not permitted to log in|does not support SSL|certificate verify failed"
+)
+
 
 class SchemaError(Exception):
-    """The database is not fit for this program; the message says what to do."""
+    """The database is not fit for this program, or does not let it in; the message says what to do."""
 
 
 class Database:
@@ -72,16 +80,21 @@ class Database:
             return await self._dial(self._settings.listen.get_secret_value(), application, autocommit=True)
 
     async def check_schema(self) -> None:
-        """Raises :class:`SchemaError` for a database that is missing, behind or ahead, or :class:`StorageUnavailable`."""
+        """See that this program can work here.
+
+        Raises :class:`SchemaError` for a database that is missing, refuses, is behind or ahead, and
+        :class:`StorageUnavailable` for one that is away, which time may mend.
+        """
         try:
             async with self.connect() as connection:
                 missing = await connection.run_sync(pending)
         except SchemaNewerError as error:
             raise SchemaError(str(error)) from error
         except StorageUnavailable as error:
-            # libpq tells a missing database by its message only.
-            if "does not exist" in str(error):
+            if _NO_DATABASE.search(str(error)):
                 raise SchemaError(f"{error}; create it, then run `bothy-server migrate`") from error
+            if _REFUSED.search(str(error)):
+                raise SchemaError(f"the database refuses: {error}; check database.url") from error
             raise
         if missing:
             raise SchemaError(f"the database lacks migrations {', '.join(missing)}: run `bothy-server migrate`")

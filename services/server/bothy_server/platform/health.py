@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from sqlalchemy import text
 from starlette.applications import Starlette
@@ -23,50 +24,55 @@ _PROBE = text("SELECT 1")
 
 
 class Health:
-    """Ready until the process leaves. A database that is away is told, and changes nothing: terminals go on without it."""
+    """Ready from the end of the start until the process leaves.
 
-    def __init__(
-        self, database: Database, clock: ClusterClock, clock_warn: float, on_away: Callable[[], None] = lambda: None
-    ) -> None:
-        """``clock_warn`` is the key ``cluster.clock_warn``, in seconds; ``on_away`` hears each time that none answers."""
+    A database that is away keeps a start from ending; later it is told and changes nothing: terminals go on without it.
+    """
+
+    def __init__(self, database: Database, clock: ClusterClock, clock_warn: float) -> None:
+        """``clock_warn`` is the key ``cluster.clock_warn``, in seconds."""
         self._database = database
         self._clock = clock
         self._clock_warn = clock_warn
-        self._on_away = on_away
-        self._database_answers = True  # the process started because it did
-        self._leaving = False
+        self._database_answers = False
+        self._state: Literal["starting", "ready", "leaving"] = "starting"
         self._reports: dict[str, Callable[[], str]] = {}
 
     def report(self, name: str, check: Callable[[], str]) -> None:
         """Let :meth:`checks` tell one more thing, ``ok`` or a reason. ``check`` never waits."""
         self._reports[name] = check
 
+    def enter(self) -> None:
+        """Ready from now on. The database was just used."""
+        self._database_answers = True
+        self._state = "ready"
+
     def leave(self) -> None:
         """Not ready from now on."""
-        self._leaving = True
+        self._state = "leaving"
 
     @property
-    def ready(self) -> bool:
-        """Whether an edge may send new work here."""
-        return not self._leaving
+    def state(self) -> Literal["starting", "ready", "leaving"]:
+        """An edge may send new work to a process that is ready."""
+        return self._state
 
     def checks(self) -> dict[str, str]:
         """Each dependency in one word, or a reason. Never waits: a probe that does would take the node out of the edge."""
         skew = self._clock.skew
         clock = "ok" if skew is None or abs(skew) <= self._clock_warn else f"differs by {skew:.1f} s from the database"
         return {
-            "node": "leaving" if self._leaving else "ok",
+            "node": "ok" if self._state == "ready" else self._state,
             "database": "ok" if self._database_answers else "away",
             "clock": clock,
             **{name: check() for name, check in self._reports.items()},
         }
 
-    async def run(self) -> None:
-        """Ask the database every second until cancelled."""
+    async def run(self, on_away: Callable[[], None] = lambda: None) -> None:
+        """Ask the database every second until cancelled; ``on_away`` hears each time that none answers."""
         while True:
             self._database_answers = await self._ask()
             if not self._database_answers:
-                self._on_away()
+                on_away()
             await self._clock.sleep_until(self._clock.monotonic() + _INTERVAL_S)
 
     async def _ask(self) -> bool:
@@ -85,8 +91,8 @@ def internal_app(health: Health, metrics: Metrics) -> Starlette:
         return json_response({"status": "ok"})
 
     async def readyz(_: Request) -> Response:
-        status = "ready" if health.ready else "leaving"
-        return json_response({"status": status, "checks": health.checks()}, 200 if health.ready else 503)
+        state = health.state
+        return json_response({"status": state, "checks": health.checks()}, 200 if state == "ready" else 503)
 
     async def metrics_text(_: Request) -> Response:
         return Response(metrics.render(), media_type=metrics.content_type)

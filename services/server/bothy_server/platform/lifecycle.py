@@ -32,13 +32,16 @@ class Lifecycle:
             await parts.until_stopped()
 
     When an owned task ends by itself the block is interrupted wherever it waits, and leaving it raises
-    :class:`ComponentEnded`. A part that fails to start or to stop keeps no other from being stopped.
+    :class:`ComponentEnded`. Asked to stop before it came to :meth:`until_stopped`, the block is interrupted too, and left
+    in silence. A part that fails to start or to stop keeps no other from being stopped.
     """
 
     def __init__(self) -> None:
         """Needs no loop yet."""
         self._stack = AsyncExitStack()
         self._stop = asyncio.Event()
+        self._starting = True
+        self._given_up = False
         self._stopping = False
         self._ended: asyncio.Task[None] | None = None
         self._block: asyncio.Task[Any] | None = None
@@ -49,11 +52,10 @@ class Lifecycle:
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    ) -> bool:
         self._stopping = True
         if self._ended is None:
-            await self._stack.__aexit__(kind, error, trace)
-            return
+            return await self._leave(kind, error, trace)
         assert self._block is not None
         self._block.uncancel()
         try:
@@ -76,12 +78,27 @@ class Lifecycle:
         self._stack.push_async_callback(_end, task)
 
     def stop(self) -> None:
-        """Ask for the end: :meth:`until_stopped` returns. For a signal handler."""
+        """Ask for the end: :meth:`until_stopped` returns, or the start is given up. For a signal handler."""
         self._stop.set()
+        waits = self._starting and not self._stopping and asyncio.current_task() is not self._block
+        if waits and not self._given_up:
+            assert self._block is not None
+            self._given_up = self._block.cancel()
 
     async def until_stopped(self) -> None:
-        """Wait for :meth:`stop`."""
+        """Wait for :meth:`stop`. The start is over."""
+        self._starting = False
         await self._stop.wait()
+
+    async def _leave(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        quiet = False
+        if self._given_up:
+            assert self._block is not None
+            quiet = self._block.uncancel() == 0 and kind is asyncio.CancelledError
+        await self._stack.__aexit__(kind, error, trace)
+        return quiet
 
     def _done(self, task: asyncio.Task[None]) -> None:
         if self._stopping or self._ended is not None:

@@ -128,7 +128,7 @@ class Database(Group):
     retry_after: Seconds = 2
     """What `Retry-After` says while the database is away."""
     listen_reconnect_backoff_cap: Seconds = 5
-    """Longest wait before a listener dials again."""
+    """Longest wait before a listener, or a process that starts while the database is away, dials again."""
     listen_watchdog_interval: Seconds = 15
     """A listener notifies itself this often, to notice a connection that is silently deaf."""
     listen_echo_timeout: Seconds = 5

@@ -28,6 +28,7 @@ def clock():
 @pytest.fixture
 async def health(database, clock):
     health = Health(database, clock, clock_warn=2)
+    health.enter()
     running = asyncio.create_task(health.run())
     yield health
     running.cancel()
@@ -61,7 +62,7 @@ async def test_a_database_that_is_shut_is_told_and_its_return_too(health, clock,
     async with shut(postgres, database_settings):
         await asked_again(clock)
         assert health.checks()["database"] == "away"
-        assert health.ready
+        assert health.state == "ready"
     await asked_again(clock)
     assert health.checks()["database"] == "ok"
 
@@ -76,21 +77,39 @@ async def test_a_clock_that_differs_is_told(database, clock, skew, word):
 
 async def test_what_others_report_is_told_and_changes_no_status(database, clock):
     health = Health(database, clock, clock_warn=2)
+    health.enter()
     said = ["ok"]
     health.report("keys", lambda: said[-1])
     assert health.checks() == {"node": "ok", "database": "ok", "clock": "ok", "keys": "ok"}
     said.append("another node signs with k2")
-    assert (health.checks()["keys"], health.ready) == ("another node signs with k2", True)
+    assert (health.checks()["keys"], health.state) == ("another node signs with k2", "ready")
 
 
-@pytest.fixture
-async def ask(health):
+@asynccontextmanager
+async def asking(health):
     metrics = Metrics()
     metrics.counter("bothy.things", "Things")
     transport = httpx2.ASGITransport(internal_app(health, metrics))
     async with httpx2.AsyncClient(transport=transport, base_url="http://internal") as client:
         yield client.get
     metrics.close()
+
+
+@pytest.fixture
+async def ask(health):
+    async with asking(health) as get:
+        yield get
+
+
+async def test_a_process_that_starts_is_alive_and_not_ready(database, clock):
+    health = Health(database, clock, clock_warn=2)
+    async with asking(health) as get:
+        waits = await get("/readyz")
+        assert (waits.status_code, waits.json()["status"]) == (503, "starting")
+        assert waits.json()["checks"] == {"node": "starting", "database": "away", "clock": "ok"}
+        assert (await get("/livez")).status_code == 200
+        health.enter()
+        assert (await get("/readyz")).status_code == 200
 
 
 async def test_a_node_is_ready_until_it_leaves_and_alive_to_the_end(health, ask):

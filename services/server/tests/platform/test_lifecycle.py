@@ -102,6 +102,29 @@ async def test_it_interrupts_a_start_that_would_wait_for_it_for_ever(diary):
         await process()
 
 
+async def test_asked_to_stop_it_gives_up_a_start_that_waits_and_leaves_in_silence(diary):
+    async with Lifecycle() as parts:
+        await parts.start("database", diary.part("database"))
+        parts.own("tail", diary.work("tail"))
+        for _ in range(2):
+            asyncio.get_running_loop().call_soon(parts.stop)
+        await asyncio.Event().wait()
+        diary.lines.append("never")
+    assert diary.lines == ["+database", "+tail", "-tail", "-database"]
+    assert asyncio.current_task().cancelling() == 0
+
+
+async def test_a_start_that_fails_when_it_is_given_up_is_heard():
+    async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(pytest.raises(OSError, match="port"))
+        parts = await stack.enter_async_context(Lifecycle())
+        asyncio.get_running_loop().call_soon(parts.stop)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise OSError("port") from None
+
+
 async def test_a_task_that_fails_while_it_is_stopped_is_logged_and_the_rest_stops(diary, caplog):
     async def stubborn() -> None:
         try:
