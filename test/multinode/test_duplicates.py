@@ -12,7 +12,7 @@ from subprocess import PIPE
 import pytest
 
 from bothy_kit import processes
-from bothy_kit.cluster import ORIGIN, cluster
+from bothy_kit.cluster import ORIGIN, cluster, start
 from bothy_wire.frames import HostSessionOpen, SidePaired
 
 PROBE_S = 1.0
@@ -202,6 +202,17 @@ async def test_cross_node_host_unavailable_parity(two):
     await control.close()
     for device in (here, there):
         await unavailable(device, host)
+
+
+async def test_a_node_that_starts_knows_a_host_after_its_next_heartbeat(database_url, tmp_path):
+    async with cluster(database_url, tmp_path, nodes=1, cluster_mode="multi") as running:
+        await running.device("Robin")
+        host = await running.host()
+        control = await host.connect(running.nodes[0].url)
+        running.nodes.append(await start(running.settings))
+        device = await running.another_device("Robin", url=running.nodes[1].url)
+        await control.heartbeat()
+        await available(device, host)
 
 
 @asynccontextmanager

@@ -42,6 +42,25 @@ async def test_open_pairs_across_nodes_and_passes_bytes_both_ways(two):
     assert (await data.closed()).code == 4100
 
 
+async def test_a_guest_works_as_whom_the_grant_says(two):
+    """Robin owns the host; Alex may use it as one user."""
+    await two.device("Robin")
+    host, guest = await two.host("lab-1", "Robin"), await two.device("Alex", url=two.nodes[0].url)
+    await host.connect(two.nodes[1].url)
+    assert (await guest.rest("GET", f"/hosts/{host.host_id}")).code == "host_unknown"
+    await two.sql(
+        'INSERT INTO host_grants (host_id, person_id, "right", "session_user", created_at)'
+        " SELECT %s, id, 'terminal', 'alex-shell', now() FROM persons WHERE name = 'Alex'",
+        host.host_id,
+    )
+    stream = await guest.open(host.host_id)
+    assert (await host.control.expect(HostSessionOpen)).session_user == "alex-shell"
+    url = two.url_of(stream.session_id, "device")
+    client, data = await guest.dial(stream, url), await host.dial(stream.session_id, url)
+    await client.expect(SidePaired)
+    await data.expect(SidePaired)
+
+
 async def test_close_by_the_person_reaches_every_side(two):
     device = await two.device(url=two.nodes[0].url)
     host = await two.host()

@@ -7,7 +7,7 @@ import sys
 import time
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, get_args
 from uuid import UUID
 
 import pytest
@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from bothy_server.cluster.domain.signal import PAYLOAD_LIMIT_BYTES, SignalMalformed, SignalTable
 from bothy_server.hosts.domain.signals import HostClose, HostGone, HostPresent
-from bothy_server.kernel.unit import Signal
+from bothy_server.kernel.unit import EventType, Signal
 from bothy_server.terminal.domain.signals import SessionOpen, SessionPaired, SessionRedial
+from bothy_wire.frames import Frame
 from bothy_wire.ids import HostId, SessionId
 
 KINDS = (SessionOpen, SessionPaired, SessionRedial, HostClose, HostPresent, HostGone)
@@ -146,6 +147,11 @@ def test_signal_table_refuses_what_is_no_signal_of_ids():
     for kinds in ([Named], [Foreign], [HostClose, HostClose]):
         with pytest.raises(ValueError):
             SignalTable(kinds)
+
+
+def test_signals_are_no_events_and_no_frames():
+    known = {*get_args(EventType), *(frame.__struct_config__.tag for frame in Frame.__subclasses__())}
+    assert not known & {kind.kind for kind in KINDS}
 
 
 def test_signals_page_lists_the_kinds_of_the_code():
