@@ -304,7 +304,7 @@ class World:
 
 
 HOST = UUID(int=99)
-NODES = 2
+NODES = 3
 SKEWS = st.lists(st.integers(-60, 60), min_size=NODES, max_size=NODES)
 DRAWS = st.integers(0, 999)
 STEPS = st.lists(
