@@ -27,6 +27,11 @@ class SpoilableNode(Running):
     front: Link
     database: Link
 
+    def pause(self) -> None:
+        """Freeze all its ways, as a machine that stands still: every connection stays open, and nothing passes."""
+        self.front.pause()
+        self.database.pause()
+
     def cut(self) -> None:
         """Reset the connections of its clients; the node lives."""
         self.front.cut()
@@ -45,9 +50,15 @@ class SpoilableNode(Running):
         self.database.cut()
 
     async def heal(self) -> None:
-        """No fault any more."""
+        """No fault any more. What was paused flows on; what was cut stays cut."""
         await self.front.heal()
         await self.database.heal()
+
+    async def stop(self) -> None:
+        """End it. What stood still flows on first: nobody waits here for the patience of a node with its database."""
+        self.front.flow()
+        self.database.flow()
+        await super(SpoilableNode, self).stop()  # a class with slots is made twice, and super() finds the first one
 
     async def kill(self) -> None:
         """Gone without a word: nothing of its end reaches a client, another node or the database."""

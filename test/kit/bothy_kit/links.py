@@ -80,11 +80,15 @@ class Link:
             server, self._server = self._server, None
             server.close()
 
+    def flow(self) -> None:
+        """End every pause."""
+        self._paused.clear()
+        self._apply()
+
     async def heal(self) -> None:
         """No fault any more. What was paused flows on; what was cut stays cut."""
-        self._paused.clear()
         self._silent.clear()
-        self._apply()
+        self.flow()
         if self._server is None:
             self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
 
