@@ -11,7 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -51,11 +51,17 @@ class NginxError(RuntimeError):
 
 
 @contextmanager
-def edge(nodes: Sequence[Node], mode: Mode = "hash", *, log: Path | None = None) -> Iterator[str]:
+def edge(
+    nodes: Sequence[Node],
+    mode: Mode = "hash",
+    *,
+    log: Path | None = None,
+    edit: Callable[[Path], None] = lambda _: None,
+) -> Iterator[str]:
     """Run the edge for the block and yield its address, ``http://127.0.0.1:PORT``.
 
     ``split`` is the misconfigured edge of the tests: device streams go to the first node, data connections to the
-    second. ``log`` keeps what nginx writes. Raises :class:`NginxError`.
+    second. ``log`` keeps what nginx writes; ``edit`` may change the files in the folder before they are read. Raises :class:`NginxError`.
     """
     account = unprivileged()
     with scratch("bothy-edge") as folder, socket.create_server(("127.0.0.1", 0), backlog=511) as listener:
@@ -67,6 +73,7 @@ def edge(nodes: Sequence[Node], mode: Mode = "hash", *, log: Path | None = None)
         shutil.copyfile(SHIPPED / "nginx.conf", folder / "nginx.conf")
         (folder / "listen.conf").write_text(f"listen {address};\n")
         (folder / "upstreams.conf").write_text(_upstreams(nodes, mode, folder))
+        edit(folder)
         if account is not None:
             os.chown(folder, account.uid, account.gid)
         output_path = folder / "log" if log is None else log
