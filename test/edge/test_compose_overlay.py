@@ -157,3 +157,15 @@ def test_compose_files_name_no_registry() -> None:
         text = path.read_text()
         assert "# syntax=" not in text
         assert re.findall(r"[a-z0-9-]+\.(?:io|com|org|dev)/", text) == []
+
+
+def test_compose_overlay_says_what_it_is() -> None:
+    head = re.match(r"(?:#.*\n)+", (FOLDER / "compose.multi-node.yaml").read_text())
+    assert head is not None
+    for word in ("Two api nodes", "TLS", "BOTHY_SERVER__TRUSTED_PROXIES", "BOTHY_SUBNET", "Profile:", "`direct`"):
+        assert word in head[0]
+
+
+def test_compose_version_of_nginx_is_on_the_configuration_page() -> None:
+    page = (ROOT / "docs" / "operations" / "configuration.md").read_text()
+    assert f"`BOTHY_NGINX_VERSION`, default {example()['BOTHY_NGINX_VERSION']}" in page

@@ -21,7 +21,7 @@ _SUITE = "trixie"
 _BOTHY = "bothy-test:local"
 _OWN_BASE = f"bothy-test-base:{_SUITE}"
 _AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
-_IN_BASE = "etc/ssl/bothy-test-authorities.crt"
+_IN_BASE = "etc/bothy-test-authorities.crt"
 _PULL_S = 120
 _BUILD_S = 420
 
