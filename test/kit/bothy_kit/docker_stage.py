@@ -7,6 +7,7 @@ node stopped. Nothing is left but images.
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="leave the containers for a look")
     parser.add_argument("--install", action="store_true", help="install an engine from Debian's packages when root")
     chosen = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # as Ctrl-C: everything is taken down
     begun = time.monotonic()
 
     def say(what: str) -> None:
