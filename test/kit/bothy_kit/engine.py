@@ -158,3 +158,11 @@ def _own(say: Say) -> Iterator[Engine]:
             yield own
         finally:
             stop(daemon, within_s=60)
+            _unmount(folder)
+
+
+def _unmount(folder: Path) -> None:
+    """dockerd leaves the network of this machine mounted below its folder, which then cannot be removed."""
+    for line in Path("/proc/mounts").read_text().splitlines():
+        if (place := line.split(" ")[1]).startswith(f"{folder}/"):
+            run(["umount", place])
