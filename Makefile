@@ -10,6 +10,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 READY := .venv/ready
 PYTEST := $(BIN)/pytest -q
+COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --custom-compile-command "make lock"
 ARGS ?=
 T ?=
 
@@ -75,6 +76,14 @@ package: setup ## the wheel alone in an empty environment, as a stranger install
 demo-test: setup ## the demo: its check, and that it leaves nothing however it ends
 	$(PYTEST) test/demo
 
+.PHONY: docker
+docker: setup ## the shipped containers with a real engine, two nodes and a session (ARGS=--keep leaves them)
+	@$(BIN)/python -m bothy_kit.docker_stage $(ARGS)
+
+.PHONY: docker-ci
+docker-ci: setup ## the same; installs an engine as root when there is none, and says so when that cannot be
+	@$(BIN)/python -m bothy_kit.docker_stage --install
+
 .PHONY: coverage
 coverage: setup ## what the tests of services and test/multinode reach, by package; fails below the thresholds
 	@$(BIN)/coverage erase
@@ -100,9 +109,10 @@ format: setup ## format the code and fix what the linter can fix
 	$(BIN)/ruff check --fix
 
 .PHONY: lock
-lock: setup ## choose dependencies anew and write requirements.lock
-	$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --extra dev --no-annotate \
-		--custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
+lock: setup ## choose dependencies anew and write requirements.lock, and from it the two of the image
+	$(COMPILE) --upgrade --extra dev --output-file requirements.lock pyproject.toml
+	$(COMPILE) --constraint requirements.lock --extra server --output-file infra/compose/server.lock pyproject.toml
+	echo hatchling | $(COMPILE) --constraint requirements.lock --output-file infra/compose/build.lock -
 
 .PHONY: adr
 adr: setup ## write the list of decisions

@@ -10,7 +10,16 @@ import subprocess
 import sys
 import time
 
-BUDGET_MINUTES = {"static": 2, "unit": 3, "multinode": 5, "edge": 3, "package": 1, "demo-test": 3, "audit": 1}
+BUDGET_MINUTES = {
+    "static": 2,
+    "unit": 3,
+    "multinode": 5,
+    "edge": 3,
+    "package": 1,
+    "demo-test": 3,
+    "docker-ci": 10,
+    "audit": 1,
+}
 """Minutes that each suite may take on two cores; more is printed, and fails nothing."""
 
 

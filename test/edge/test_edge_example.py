@@ -8,13 +8,13 @@ import resource
 import socket
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
+from bothy_kit.edge_client import UPGRADE, ask, connection
 from bothy_kit.nginx import SHIPPED, NginxError, edge
 from bothy_kit.responder import Responder, responders
 from bothy_server.kernel.ids import new_id
@@ -22,30 +22,8 @@ from bothy_server.platform.settings import Terminal
 from bothy_wire.limits import CONTROL_PATH, data_path, stream_path
 
 ID = "0190a0b0-c1d2-7e3f-8a4b-5c6d7e8f9a0b"
-UPGRADE = {"Connection": "Upgrade", "Upgrade": "websocket"}
 TERMINAL = Terminal()
 NAMES = ("api-1", "api-2", "api-3")
-
-
-@asynccontextmanager
-async def connection(url: str):
-    reader, writer = await asyncio.open_connection(urlsplit(url).hostname, urlsplit(url).port)
-    try:
-        yield reader, writer
-    finally:
-        writer.close()
-
-
-async def ask(stream, path: str, headers: dict[str, str] | None = None) -> tuple[int, dict[str, str]]:
-    """One GET on a connection; status and headers. The path is sent as given, byte for byte."""
-    reader, writer = stream
-    lines = [f"GET {path} HTTP/1.1", "Host: bothy.example.com:8443", *(f"{k}: {v}" for k, v in (headers or {}).items())]
-    writer.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
-    first, *rest = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").rstrip("\r\n").split("\r\n")
-    answer = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in rest)}
-    if "content-length" in answer:
-        await reader.readexactly(int(answer["content-length"]))
-    return int(first.split(" ")[1]), answer
 
 
 async def test_edge_example_hash_routes_both_stream_paths() -> None:

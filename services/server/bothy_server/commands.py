@@ -11,7 +11,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
-from typing import Any, NoReturn, TypeVar
+from pathlib import Path
+from typing import Any, NoReturn, TextIO, TypeVar
 
 import click
 import uvloop
@@ -19,7 +20,11 @@ from sqlalchemy.exc import DBAPIError
 
 from bothy_server import wiring
 from bothy_server.cluster.domain.node import ListedNode
+from bothy_server.doctor import report
+from bothy_server.doctor.edge_probe import Edge
+from bothy_server.doctor.examination import Examination
 from bothy_server.hosts.domain.host import DUPLICATE_CONNECTION, Host, HostState
+from bothy_server.identity.adapters.keystore.bundle import bundle_text, import_keys, read_bundle, write_bundle
 from bothy_server.identity.adapters.keystore.store import KeyStoreError, SigningKey, add_key, load_keys
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import StorageUnavailable
@@ -31,10 +36,18 @@ from bothy_server.platform.logs import configure_logging
 from bothy_server.platform.serving import ListenError
 from bothy_server.platform.settings import Secrets, Settings
 from bothy_server.platform.settings_reference import reference
+from bothy_wire.signing import canonical_origin
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def _origin(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    try:
+        return None if value is None else canonical_origin(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -110,6 +123,27 @@ def show_settings(as_reference: bool, as_json: bool) -> None:
             click.echo(f"{group}.{key} = {json.dumps(value)}")
 
 
+@bothy_server.command()
+@click.option("--edge", metavar="URL", callback=_origin, help="The address that clients dial; its routing is proved.")
+@click.option(
+    "--nginx-conf",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The edge's configuration, for what no request can show.",
+)
+@as_json
+def doctor(edge: str | None, nginx_conf: Path | None, as_json: bool) -> None:
+    """Look for faults of this installation and say how to mend them. Exit status 1 when a check failed."""
+
+    def tell(checks: str) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"looking at {checks}", err=True)
+
+    examination = Examination(_settings(), None if edge is None else Edge(edge), nginx_conf, tell)
+    findings = asyncio.run(examination.run())
+    click.echo(report.as_json(findings) if as_json else report.table(findings))
+    sys.exit(0 if report.passed(findings) else 1)
+
+
 @bothy_server.group()
 def keys() -> None:
     """The server's signing keys (secrets.signing_key_dir)."""
@@ -148,6 +182,39 @@ def keys_list(as_json: bool) -> None:
         return
     for each in found:
         click.echo(f"{each.kid}  signs from {each.signs_from.isoformat(timespec='seconds')}")
+
+
+@keys.command("export")
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@as_json
+def keys_export(file: Path, as_json: bool) -> None:
+    """Copy all signing keys into FILE, or to the output with `-`. Whoever reads the copy can sign as this server."""
+    found = _guarded(lambda: load_keys(_secrets().signing_key_dir))
+    if str(file) == "-":
+        click.echo(bundle_text(found), nl=False)
+        return
+    _guarded(lambda: write_bundle(file, found))
+    if as_json:
+        click.echo(json.dumps({"keys": [_key(each) for each in found]}))
+    else:
+        click.echo(f"wrote {len(found)} signing keys to {file}; keep it as you keep the keys")
+
+
+@keys.command("import")
+@click.argument("file", type=click.File())
+@as_json
+def keys_import(file: TextIO, as_json: bool) -> None:
+    """Add the signing keys of FILE, or of the input with `-`, made by `keys export`. All of them or none."""
+    directory = _secrets().signing_key_dir
+    try:
+        text = file.read()
+    except UnicodeDecodeError:
+        _fail(f"{file.name} is no text")
+    stored = _guarded(lambda: import_keys(directory, read_bundle(text)))
+    if as_json:
+        click.echo(json.dumps({"stored": [_key(each) for each in stored]}))
+    else:
+        click.echo(f"stored {len(stored)} signing keys in {directory}")
 
 
 def _key(key: SigningKey) -> dict[str, str]:

@@ -46,12 +46,14 @@ from bothy_server.identity.adapters.postgres.persons import PostgresPersonStore
 from bothy_server.identity.adapters.postgres.rights import PostgresRightStore
 from bothy_server.identity.app.api import Callers
 from bothy_server.identity.app.login import Login
-from bothy_server.identity.app.ports import ChallengeStore, PersonStore, RightStore
+from bothy_server.identity.app.ports import ChallengeStore, PersonStore, RightStore, TokenInvalid
 from bothy_server.identity.app.step_up import StepUp
+from bothy_server.identity.domain.tokens import ProbeToken
 from bothy_server.kernel.ids import new_id
 from bothy_server.kernel.unit import Signal
 from bothy_server.platform.clock import ClusterClock
 from bothy_server.platform.database import Database
+from bothy_server.platform.edge_probe import EdgeProbe
 from bothy_server.platform.event_log import EventLogTail, prune
 from bothy_server.platform.health import Health, internal_app
 from bothy_server.platform.http import SecurityHeaders, exception_handlers
@@ -343,12 +345,25 @@ def _public_app(
         *host_routes.routes(
             Directory(uow, core.presence), pairing, Transitions(uow, core.host_sessions), callers, body
         ),
-        *terminal_routes.routes(sessions, OwnerSessions(uow), callers, node_id, body),
+        *terminal_routes.routes(
+            sessions, OwnerSessions(uow), callers, node_id, body, _probe(base, tokens, node_id).answer
+        ),
     ]
     handlers = dict(exception_handlers(settings.database.retry_after))
     app = Starlette(routes=routes, middleware=[Middleware(SecurityHeaders)], exception_handlers=handlers)
     app.router.redirect_slashes = False  # a path has one spelling, and an answer never sends a client elsewhere
     return app
+
+
+def _probe(base: Foundation, tokens: KeyStoreTokens, node_id: NodeId) -> EdgeProbe:
+    def hold_of(token: str) -> float | None:
+        try:
+            return tokens.read(ProbeToken, token).hold_s
+        except TokenInvalid:
+            return None
+
+    server = base.settings.server
+    return EdgeProbe(str(node_id), hold_of, server.trusted_proxies, server.public_origins, lambda: base.clock.skew)
 
 
 @asynccontextmanager

@@ -279,6 +279,23 @@ def test_keys_want_their_folder_only(environment, bothy_server):
     assert "there is no such setting" in bothy_server("keys", "init").line
 
 
+def test_keys_go_to_another_machine(environment, bothy_server, tmp_path):
+    bothy_server("keys", "init")
+    bothy_server("keys", "rotate")
+    listed = bothy_server("keys", "list", "--json").out
+    copy = tmp_path / "copy"
+    assert bothy_server("keys", "export", str(copy), "--json").out == listed
+    assert bothy_server("keys", "export", str(copy)).line == f"{copy} exists; name another file or move it away"
+    assert bothy_server("keys", "export", "-").out == copy.read_text()
+
+    environment.setenv("BOTHY_SECRETS__SIGNING_KEY_DIR", str(tmp_path / "other"))
+    assert bothy_server("keys", "import", str(copy)).out == f"stored 2 signing keys in {tmp_path / 'other'}\n"
+    assert bothy_server("keys", "list", "--json").out == listed
+    assert bothy_server("keys", "import", str(copy), "--json").out == '{"stored": []}\n'
+    copy.write_bytes(b"\xff")
+    assert bothy_server("keys", "import", str(copy)).line == f"{copy} is no text"
+
+
 # ---- persons and hosts --------------------------------------------------------------------------------------------
 
 

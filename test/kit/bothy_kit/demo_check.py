@@ -16,8 +16,8 @@ import statistics
 import struct
 import termios
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 from bothy_kit.demo_world import HOST, Node, Say, World, command
 from bothy_kit.processes import start, stop
@@ -103,38 +103,52 @@ def check(world: World, say: Say) -> None:
                 f"open: {opened_s * 1000:.0f} ms from the command to the shell;"
                 f" {rest.name} took the call, {control.name} told the host, {relay.name} relays"
             )
-            _run_a_command(screen, say)
-            _resize(screen, say)
-            _receive(screen, say)
-            _send(screen, say)
-            _echo(screen, say)
-            screen.type(b"exit %d\n" % EXIT_STATUS)
-            screen.finish()
-            status = ended()
-            if status != EXIT_STATUS:
-                raise CheckError(f"the remote shell ended with {EXIT_STATUS}, bothy with {status}")
-            say(f"exit: the device saw status {status}")
+            _exercise(screen, ended, say)
             return
     raise CheckError(f"none of {_OPENINGS} sessions was opened and relayed by another node than the host's")
 
 
+def exercise(screen: Screen, ended: Callable[[], int], say: Say) -> None:
+    """Try everything in a session that was just opened, and end it. Raises :class:`CheckError`."""
+    screen.type(b"exec sh\n")
+    _plain_shell(screen)
+    _exercise(screen, ended, say)
+
+
+def opened(world: World) -> AbstractContextManager[tuple[Screen, Callable[[], int]]]:
+    """``bothy open`` on a pseudo-terminal."""
+    return on_terminal([command("bothy"), "open", HOST], world.device)
+
+
 @contextmanager
-def opened(world: World) -> Iterator[tuple[Screen, Callable[[], int]]]:
-    """``bothy open`` on a pseudo-terminal: the screen, and what waits for its exit status."""
+def on_terminal(words: Sequence[str], environment: Mapping[str, str]) -> Iterator[tuple[Screen, Callable[[], int]]]:
+    """A program on a pseudo-terminal: the screen, and what waits for its exit status."""
     master, slave = os.openpty()
     process = None
     try:
         screen = Screen(master)
         screen.resize(80, 24)
-        process = start(
-            [command("bothy"), "open", HOST], env={**world.device, "TERM": "xterm-256color"}, stdin=slave, output=slave
-        )
+        process = start(words, env={**environment, "TERM": "xterm-256color"}, stdin=slave, output=slave)
         os.close(slave)
         yield screen, lambda: process.wait(_STEP_S)
     finally:
         if process is not None:
             stop(process, signal.SIGHUP)
         os.close(master)
+
+
+def _exercise(screen: Screen, ended: Callable[[], int], say: Say) -> None:
+    _run_a_command(screen, say)
+    _resize(screen, say)
+    _receive(screen, say)
+    _send(screen, say)
+    _echo(screen, say)
+    screen.type(b"exit %d\n" % EXIT_STATUS)
+    screen.finish()
+    status = ended()
+    if status != EXIT_STATUS:
+        raise CheckError(f"the remote shell ended with {EXIT_STATUS}, bothy with {status}")
+    say(f"exit: the device saw status {status}")
 
 
 def _plain_shell(screen: Screen) -> None:

@@ -11,8 +11,10 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Literal
@@ -22,9 +24,12 @@ from bothy_kit.processes import reachable, scratch, start, stop, unprivileged
 Node = tuple[str, str, int]
 """Name, host and port of an api node. nginx makes the ring from ``host:port``, the name is a comment."""
 Mode = Literal["hash", "split"]
+Edit = Callable[[Path], None]
+"""Changes the files of the edge in their folder."""
 
 SHIPPED = Path(__file__).resolve().parents[3] / "infra" / "compose" / "edge"
 _START_S = 20.0
+_STEP_S = 0.01
 
 _SERVERS = re.compile(r"^    server \S+ weight=10;.*\n(?:    server .*\n)*", re.MULTILINE)
 _SPLIT = """
@@ -50,13 +55,62 @@ class NginxError(RuntimeError):
     """nginx did not start; the message holds what it wrote."""
 
 
+def _as_shipped(_folder: Path) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A running edge."""
+
+    url: str
+    """``http://127.0.0.1:PORT``."""
+    _folder: Path
+    _master: subprocess.Popen[bytes]
+
+    def workers(self) -> set[int]:
+        """The worker processes, also those that only end their open sockets."""
+        return set(map(int, Path(f"/proc/{self._master.pid}/task/{self._master.pid}/children").read_text().split()))
+
+    def reload(self, nodes: Sequence[Node]) -> None:
+        """Give it another list of nodes as an operator does, and wait until workers with that list have started.
+
+        Raises :class:`NginxError`: nginx refuses a bad file in silence and keeps its workers.
+        """
+        before = self.workers()
+        (self._folder / "upstreams.conf").write_text(_upstreams(nodes, "hash", self._folder))
+        self._master.send_signal(signal.SIGHUP)
+        _until(lambda: bool(self.workers() - before), "nginx has started no new workers")
+
+    def wait_for_end(self, workers: set[int]) -> None:
+        """Until none of ``workers`` runs. Raises :class:`NginxError`."""
+        _until(lambda: not self.workers() & workers, "nginx has kept its old workers")
+
+
 @contextmanager
-def edge(nodes: Sequence[Node], mode: Mode = "hash", *, log: Path | None = None) -> Iterator[str]:
+def edge(
+    nodes: Sequence[Node], mode: Mode = "hash", *, log: Path | None = None, edit: Edit = _as_shipped
+) -> Iterator[str]:
     """Run the edge for the block and yield its address, ``http://127.0.0.1:PORT``.
 
     ``split`` is the misconfigured edge of the tests: device streams go to the first node, data connections to the
-    second. ``log`` keeps what nginx writes. Raises :class:`NginxError`.
+    second. ``log`` keeps what nginx writes. ``edit`` changes the files in the folder before nginx starts. Raises
+    :class:`NginxError`.
     """
+    with running_edge(nodes, mode, log=log, edit=edit) as running:
+        yield running.url
+
+
+@contextmanager
+def running_edge(
+    nodes: Sequence[Node],
+    mode: Mode = "hash",
+    *,
+    log: Path | None = None,
+    edit: Edit = _as_shipped,
+    change: Callable[[Path], None] = lambda _: None,
+) -> Iterator[Edge]:
+    """:func:`edge`, with a grip on the process."""
     account = unprivileged()
     with scratch("bothy-edge") as folder, socket.create_server(("127.0.0.1", 0), backlog=511) as listener:
         listener.setblocking(False)  # nginx leaves an inherited socket as it is, and a worker would wait in accept
@@ -67,6 +121,8 @@ def edge(nodes: Sequence[Node], mode: Mode = "hash", *, log: Path | None = None)
         shutil.copyfile(SHIPPED / "nginx.conf", folder / "nginx.conf")
         (folder / "listen.conf").write_text(f"listen {address};\n")
         (folder / "upstreams.conf").write_text(_upstreams(nodes, mode, folder))
+        change(folder)
+        edit(folder)
         if account is not None:
             os.chown(folder, account.uid, account.gid)
         output_path = folder / "log" if log is None else log
@@ -84,9 +140,17 @@ def edge(nodes: Sequence[Node], mode: Mode = "hash", *, log: Path | None = None)
         try:
             listener.close()
             _wait(address, nginx, output_path)
-            yield f"http://{address}"
+            yield Edge(f"http://{address}", folder, nginx)
         finally:
             stop(nginx, signal.SIGTERM)
+
+
+def _until(done: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + _START_S
+    while not done():
+        if time.monotonic() > deadline:
+            raise NginxError(what)
+        time.sleep(_STEP_S)
 
 
 def _binary() -> Path:

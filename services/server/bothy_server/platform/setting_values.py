@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
 import psycopg
@@ -77,6 +78,18 @@ def parse_address(value: Any) -> Any:
 def parse_list(value: Any) -> Any:
     """The items of a comma-separated text; a list from a file stays what it is."""
     return tuple(item.strip() for item in value.split(",") if item.strip()) if isinstance(value, str) else value
+
+
+def parse_networks(value: Any) -> Any:
+    """Networks from ``"10.0.0.0/24, ::1"`` or a list of such; an address alone is a network of one."""
+    return tuple(_network(item) for item in parse_list(value))
+
+
+def _network(item: Any) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(item)
+    except ValueError:
+        raise ValueError('addresses and networks are written like "10.0.0.5, 10.1.0.0/24, ::1"') from None
 
 
 def check_database_url(url: str) -> None:

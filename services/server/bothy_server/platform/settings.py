@@ -7,6 +7,7 @@ under a key is its line in ``docs/operations/configuration.md``, which ``setting
 
 from __future__ import annotations
 
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -20,6 +21,7 @@ from bothy_server.platform.setting_values import (
     parse_address,
     parse_duration,
     parse_list,
+    parse_networks,
     parse_rate,
     parse_size,
 )
@@ -32,6 +34,7 @@ Bytes = Annotated[int, BeforeValidator(parse_size), Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
 Limit = Annotated[Rate, NoDecode, BeforeValidator(parse_rate)]
 Listener = Annotated[Address, NoDecode, BeforeValidator(parse_address)]
+Networks = Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(parse_networks)]
 Origin = Annotated[str, AfterValidator(canonical_origin)]
 
 
@@ -88,6 +91,8 @@ class Server(Group):
     """Internal listener: health and metrics. Never public."""
     public_origins: Annotated[tuple[Origin, ...], NoDecode, BeforeValidator(parse_list)] = ()
     """Addresses that clients dial, separated by commas: the only audiences of signatures and origins of web pages."""
+    trusted_proxies: Networks = ()
+    """Addresses and networks of the edge and of what stands before it, separated by commas: what they say of a caller's address is believed."""
     max_body_bytes: Bytes = 64 * 1024
     """Longest body of a REST request."""
     max_connections: Count = 10_000

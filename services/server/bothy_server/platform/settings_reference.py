@@ -37,6 +37,13 @@ Durations are written like `250 ms`, `20 s`, `10 min`, `12 h`, `7 d` or as a num
 `8 MiB` or as a number of bytes; rates like `30 per minute`. Lists in the environment are separated by commas.
 """
 
+_TAIL = """\
+## Compose
+
+The Compose files read variables of their own; `infra/compose/.env.example` lists them all. The version of the edge's nginx is
+`BOTHY_NGINX_VERSION`, default 1.31.3.
+"""
+
 _FORMATS: dict[object, Callable[[Any], str]] = {
     parse_duration: format_duration,
     parse_size: format_size,
@@ -46,7 +53,8 @@ _FORMATS: dict[object, Callable[[Any], str]] = {
 
 def reference() -> str:
     """The whole page."""
-    return "\n".join((_HEAD, *(line for name, field in Settings.model_fields.items() for line in _group(name, field))))
+    groups = (line for name, field in Settings.model_fields.items() for line in _group(name, field))
+    return "\n".join((_HEAD, *groups, _TAIL))
 
 
 def _group(name: str, field: FieldInfo) -> Iterator[str]:

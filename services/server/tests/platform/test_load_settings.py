@@ -51,7 +51,7 @@ def test_the_environment_is_read_with_units(environment):
     assert made.database.url.get_secret_value() == "postgresql://bothy:hush@db/bothy"
 
 
-LISTS = {"server.public_origins"}
+LISTS = {"server.public_origins", "server.trusted_proxies"}
 
 
 @pytest.mark.parametrize("key", [key for key, _ in keys() if key not in LISTS])

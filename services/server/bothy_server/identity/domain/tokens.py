@@ -25,6 +25,13 @@ class StreamToken:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbeToken:
+    """Lets the doctor see what a node saw of its request. ``hold_s``: seconds of silence that the answer shall have."""
+
+    hold_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class SessionToken:
     """Presented to the host inside the handshake, once; worthless without the device's channel key."""
 
@@ -36,4 +43,4 @@ class SessionToken:
     channel_thumbprint: str
 
 
-Token = AccessToken | StreamToken | SessionToken
+Token = AccessToken | StreamToken | SessionToken | ProbeToken

@@ -14,6 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -59,36 +60,50 @@ def add_key(directory: Path, created_at: datetime, signs_from: datetime) -> Sign
     """Make a key and store it durably. Raises :class:`KeyStoreError` when the directory cannot be written."""
     key = Ed25519PrivateKey.generate()
     made = SigningKey(thumbprint(key.public_key().public_bytes_raw()), key, created_at, signs_from)
-    body = {
-        "kid": made.kid,
-        "created_at": created_at.isoformat(),
-        "signs_from": signs_from.isoformat(),
-        "private_key": base64.b64encode(key.private_bytes_raw()).decode(),
-    }
+    store_key(directory, made)
+    return made
+
+
+def store_key(directory: Path, key: SigningKey) -> None:
+    """Write a key durably, and the directory if it is absent. Raises :class:`KeyStoreError` when that cannot be done."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as file:  # mode 0600
-            json.dump(body, file, indent=1)
+            json.dump(as_body(key), file, indent=1)
             file.flush()
             os.fsync(file.fileno())
-        Path(file.name).rename(directory / f"{made.kid}.json")
+        Path(file.name).rename(directory / f"{key.kid}.json")
     except OSError as error:
         raise KeyStoreError(f"{directory}: {error.strerror}") from error
-    return made
+
+
+def as_body(key: SigningKey) -> dict[str, str]:
+    """The object that a file of the store holds: it contains the private key."""
+    body = {
+        "kid": key.kid,
+        "created_at": key.created_at.isoformat(),
+        "signs_from": key.signs_from.isoformat(),
+        "private_key": base64.b64encode(key.key.private_bytes_raw()).decode(),
+    }
+    return body if key.retired_at is None else body | {"retired_at": key.retired_at.isoformat()}
+
+
+def from_body(body: Any) -> SigningKey:
+    """The reverse of :func:`as_body`. Raises ``ValueError``, ``KeyError`` or ``TypeError`` for what is no key."""
+    key = Ed25519PrivateKey.from_private_bytes(base64.b64decode(body["private_key"], validate=True))
+    retired = body.get("retired_at")
+    return SigningKey(
+        thumbprint(key.public_key().public_bytes_raw()),
+        key,
+        datetime.fromisoformat(body["created_at"]),
+        datetime.fromisoformat(body["signs_from"]),
+        None if retired is None else datetime.fromisoformat(retired),
+    )
 
 
 def _load(file: Path) -> SigningKey:
     try:
-        body = json.loads(file.read_text())
-        key = Ed25519PrivateKey.from_private_bytes(base64.b64decode(body["private_key"], validate=True))
-        retired = body.get("retired_at")
-        return SigningKey(
-            thumbprint(key.public_key().public_bytes_raw()),
-            key,
-            datetime.fromisoformat(body["created_at"]),
-            datetime.fromisoformat(body["signs_from"]),
-            None if retired is None else datetime.fromisoformat(retired),
-        )
+        return from_body(json.loads(file.read_text()))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise KeyStoreError(
             f"{file} is no signing key of bothy ({type(error).__name__}); restore it or move it away"

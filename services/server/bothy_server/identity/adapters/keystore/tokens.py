@@ -15,7 +15,7 @@ from joserfc.jwk import KeySet, OKPKey
 
 from bothy_server.identity.adapters.keystore.store import KeyStoreError, SigningKey, load_keys
 from bothy_server.identity.app.ports import TokenExpired, TokenInvalid
-from bothy_server.identity.domain.tokens import AccessToken, SessionToken, StreamToken, Token
+from bothy_server.identity.domain.tokens import AccessToken, ProbeToken, SessionToken, StreamToken, Token
 from bothy_server.kernel.clock import Clock
 from bothy_wire.ids import DeviceId, PersonId, SessionId, parse_id
 
@@ -71,6 +71,12 @@ _KINDS: dict[type, _Kind] = {
             "cnf": {"jkt": t.channel_thumbprint},
         },
         _only_hosts_read,
+    ),
+    ProbeToken: _Kind(
+        "bothy-probe+jwt",
+        "probe",
+        lambda t: {"hold_s": t.hold_s},
+        lambda c: ProbeToken(float(c["hold_s"])),
     ),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from uuid import UUID
 
@@ -80,9 +81,14 @@ class SessionList(msgspec.Struct, frozen=True):
 
 
 def routes(
-    sessions: Sessions, owned: OwnerSessions, callers: Callers, node_id: NodeId, max_body_bytes: int
+    sessions: Sessions,
+    owned: OwnerSessions,
+    callers: Callers,
+    node_id: NodeId,
+    max_body_bytes: int,
+    probe: Callable[[Request], Response | None],
 ) -> list[BaseRoute]:
-    """The routes of this feature. ``max_body_bytes`` is the key ``server.max_body_bytes``."""
+    """The routes of this feature. ``max_body_bytes`` is the key ``server.max_body_bytes``; ``probe`` answers the doctor."""
 
     async def open_session(request: Request) -> Response:
         caller = await callers.caller(bearer_token(request))
@@ -121,8 +127,10 @@ def routes(
         await read_json(request, Empty, max_body_bytes)
         return json_response(_session(await owned.terminate(caller, _session_id(request))))
 
-    async def not_upgraded(_request: Request) -> Response:
+    async def not_upgraded(request: Request) -> Response:
         """Names the node, so that anyone can prove that both paths of a session lead to one."""
+        if (probed := probe(request)) is not None:
+            return probed
         response = problem_response(Problem(426, "upgrade_required", "This path is a WebSocket."))
         response.headers["Bothy-Node"] = str(node_id)
         response.headers["Upgrade"] = "websocket"

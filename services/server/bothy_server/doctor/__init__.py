@@ -1,0 +1,1 @@
+"""Looks at an installation from outside and names what is set up wrong."""

@@ -1,0 +1,49 @@
+"""From what the database and the key store told to findings. No network, no time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from bothy_server.doctor.finding import Finding, failed, ok, unseen
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A living node's last status. ``echo_age_s`` is None where it has no listener."""
+
+    node_id: str
+    key_ids: tuple[str, ...]
+    echo_age_s: float | None
+    serves: bool
+
+
+def node_keys(own: Collection[str], nodes: Collection[Told]) -> Finding:
+    """All nodes that serve hold the same keys as this machine."""
+    serving = [each for each in nodes if each.serves]
+    differing = [each.node_id for each in serving if set(each.key_ids) != set(own)]
+    if differing:
+        return failed("node_keys", f"other keys on {', '.join(differing)}")
+    if not serving:
+        return unseen("node_keys", "no node lives")
+    return ok("node_keys", f"{len(set(own))} keys on {len(serving)} nodes")
+
+
+def listener_echo(echo_s: float | None, nodes: Collection[Told], longest_age_s: float) -> Finding:
+    """``echo_s``: how long our own notification took, None when it did not come back."""
+    if echo_s is None:
+        return failed("listener_echo", "a notification did not come back: LISTEN is lost on the way")
+    deaf = [each.node_id for each in nodes if each.echo_age_s is not None and each.echo_age_s > longest_age_s]
+    if deaf:
+        return failed("listener_echo", f"{', '.join(deaf)} heard nothing for more than {longest_age_s:.0f} s")
+    return ok("listener_echo", f"came back after {echo_s * 1000:.0f} ms")
+
+
+def clock(skews: Mapping[str, float], warn_s: float) -> Finding:
+    """``skews``: seconds that each machine is ahead of the database, by its name."""
+    wrong = {name: skew for name, skew in skews.items() if abs(skew) > warn_s}
+    if wrong:
+        return failed("clock", "; ".join(f"{name} differs by {skew:+.1f} s" for name, skew in wrong.items()))
+    if not skews:
+        return unseen("clock", "no clock could be compared with the database's")
+    return ok("clock", f"{len(skews)} clocks within {max(map(abs, skews.values())):.2f} s")

@@ -1,0 +1,92 @@
+"""All signing keys as one text: a copy for another node, and one half of a backup (the other is the database).
+
+The text opens whatever the keys open. It is written for its owner alone, and read completely before anything is stored.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from bothy_server.identity.adapters.keystore.store import (
+    KeyStoreError,
+    SigningKey,
+    as_body,
+    from_body,
+    load_keys,
+    store_key,
+)
+
+_KIND = "bothy-signing-keys/v1"
+
+
+def bundle_text(keys: tuple[SigningKey, ...]) -> str:
+    """The keys with their ids, times and private parts."""
+    return json.dumps({"kind": _KIND, "keys": [as_body(each) for each in keys]}, indent=1) + "\n"
+
+
+def write_bundle(file: Path, keys: tuple[SigningKey, ...]) -> None:
+    """Make ``file`` with mode 0600. Raises :class:`KeyStoreError` when it exists or cannot be written."""
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise KeyStoreError(f"{file} exists; name another file or move it away") from error
+    except OSError as error:
+        raise KeyStoreError(f"{file}: {error.strerror}") from error
+    try:
+        with os.fdopen(descriptor, "w") as out:
+            out.write(bundle_text(keys))
+            out.flush()
+            os.fsync(out.fileno())
+    except OSError as error:
+        file.unlink()  # half a copy would be found out on the day it is needed
+        raise KeyStoreError(f"{file}: {error.strerror}") from error
+
+
+def read_bundle(text: str) -> tuple[SigningKey, ...]:
+    """The keys of a bundle. Raises :class:`KeyStoreError` when one of them, or anything around them, is not right."""
+    try:
+        body = json.loads(text)
+        if body["kind"] != _KIND or not body["keys"]:
+            raise ValueError("another kind, or empty")
+        keys = tuple(_key(each) for each in body["keys"])
+        if len({each.kid for each in keys}) != len(keys):
+            raise ValueError("a key twice")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise KeyStoreError(
+            "this is no complete copy made by `bothy-server keys export`; nothing was stored"
+        ) from error
+    return keys
+
+
+def import_keys(directory: Path, keys: tuple[SigningKey, ...]) -> tuple[SigningKey, ...]:
+    """Store those that ``directory`` lacks, and return them. Raises :class:`KeyStoreError`, before anything is written,
+    for a directory that is not in order and for a key that it holds with other times.
+    """
+    held = {each.kid: each for each in load_keys(directory)} if _holds_anything(directory) else {}
+    for each in keys:
+        mine = held.get(each.kid)
+        if mine is not None and as_body(mine) != as_body(each):
+            raise KeyStoreError(f"{directory} holds {each.kid} with other times; nothing was stored")
+    new = tuple(each for each in keys if each.kid not in held)
+    for each in new:
+        store_key(directory, each)
+    return new
+
+
+def _holds_anything(directory: Path) -> bool:
+    if not directory.exists():
+        return False
+    if directory.stat().st_mode & 0o077:
+        raise KeyStoreError(f"{directory} is open to other accounts; run `chmod 700` on it")
+    return any(directory.glob("*.json"))
+
+
+def _key(body: dict[str, str]) -> SigningKey:
+    key = from_body(body)
+    if body["kid"] != key.kid:
+        raise ValueError("the id is not that of the key")
+    if any(time is not None and time.tzinfo is None for time in (key.created_at, key.signs_from, key.retired_at)):
+        raise ValueError("a time without its zone")
+    return key
