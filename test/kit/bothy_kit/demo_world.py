@@ -21,7 +21,7 @@ from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from bothy_kit.nginx import edge
+from bothy_kit.nginx import Mode, edge
 from bothy_kit.postgres import running_postgres
 from bothy_kit.processes import reserved_port, scratch, start, stop
 
@@ -93,8 +93,11 @@ def command(name: str) -> str:
 
 
 @contextmanager
-def running_world(say: Say) -> Iterator[World]:
-    """Start everything, telling ``say`` each step; stop it in reverse order at the end. Raises :class:`DemoError`."""
+def running_world(say: Say, mode: Mode = "hash") -> Iterator[World]:
+    """Start everything, telling ``say`` each step; stop it in reverse order at the end. Raises :class:`DemoError`.
+
+    ``mode`` is that of the edge.
+    """
     with ExitStack() as stack:
         folder = stack.enter_context(scratch("bothy-demo"))
         say("PostgreSQL")
@@ -107,7 +110,7 @@ def running_world(say: Say) -> Iterator[World]:
         worker = Node("worker", stack.enter_context(reserved_port()), stack.enter_context(reserved_port()))
         say("edge")
         url = stack.enter_context(
-            edge([(each.name, "127.0.0.1", each.port) for each in nodes], log=folder / "edge.log")
+            edge([(each.name, "127.0.0.1", each.port) for each in nodes], mode, log=folder / "edge.log")
         )
 
         server = _server_environment(database, folder / "keys", url)
