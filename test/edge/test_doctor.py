@@ -18,7 +18,7 @@ from bothy_kit.cluster import Cluster, cluster
 from bothy_kit.pooler import transaction_pooler
 from bothy_server.commands import bothy_server
 from bothy_server.doctor.edge_probe import Edge
-from bothy_server.doctor.examination import Examination
+from bothy_server.doctor.examination import AT_THE_EDGE, Examination
 from bothy_server.doctor.finding import CHECKS, Finding, Verdict
 from bothy_server.doctor.report import as_json, table
 from bothy_server.platform import clock
@@ -196,11 +196,7 @@ async def test_the_command_prints_each_line_and_exits_with_its_verdict(
             CliRunner().invoke, bothy_server, ["doctor", "--json", "--edge", "http://127.0.0.1:1"]
         )
         assert away.exit_code == 1
-        assert {each["check"] for each in json.loads(away.output)["checks"] if each["verdict"] == "failed"} == {
-            "routing.repeat",
-            "spellings",
-            "upgrade",
-            "trusted_proxies",
-            "idle",
-        }
+        verdicts = {each["check"]: each["verdict"] for each in json.loads(away.output)["checks"]}
+        assert [check for check, verdict in verdicts.items() if verdict == "failed"] == ["edge"]
+        assert {verdicts[check] for check in AT_THE_EDGE} == {"unseen"}
         assert CliRunner().invoke(bothy_server, ["doctor", "--edge", "relay"]).exit_code == 2

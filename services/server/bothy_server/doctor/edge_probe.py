@@ -60,6 +60,12 @@ class Edge:
         finally:
             connection.close()
 
+    def reach(self) -> str:
+        """Connect, with TLS where the address says so, and ask nothing; the address that was reached."""
+        with self._connection() as connection:
+            connection.connect()
+        return self.url
+
     def answers(self, ids: Sequence[UUID]) -> list[Answers]:
         """Who answers for made-up sessions. Each pass has an order of its own, so that turns taken do not look stable."""
         stream, data, again = (self._nodes(ids, path) for path in (stream_path, data_path, stream_path))

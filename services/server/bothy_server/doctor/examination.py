@@ -21,7 +21,7 @@ from bothy_server.cluster.adapters.postgres.nodes import PostgresNodeStore
 from bothy_server.cluster.domain.node import WRITES_HEARD, NodeState
 from bothy_server.doctor import edge_judgement, nginx_conf, server_judgement
 from bothy_server.doctor.edge_probe import FORGED, Edge, EdgeError, wrong_spellings
-from bothy_server.doctor.finding import CHECKS, Finding, failed, ok, unseen
+from bothy_server.doctor.finding import CHECKS, Finding, Verdict, failed, ok, unseen
 from bothy_server.doctor.server_judgement import Told
 from bothy_server.identity.adapters.keystore.store import KeyStoreError
 from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
@@ -38,6 +38,19 @@ SESSIONS = 200
 
 HOLD = 1.25
 """The silence that a stream path has to bear, in ``wire.ping_interval``."""
+
+AT_THE_EDGE = (
+    "routing.repeat",
+    "routing.pairs",
+    "routing.nodes",
+    "spellings",
+    "upgrade",
+    "buffering",
+    "idle",
+    "trusted_proxies",
+    "origins",
+)
+"""Checks that need an edge that is there."""
 
 Tell = Callable[[str], None]
 _STANDBY = text("SELECT pg_is_in_recovery(), current_setting('server_version_num')::int")
@@ -68,7 +81,14 @@ class Examination:
             found.append(self._node_keys(tokens))
             found += await self._apart(["listener_echo"], self._listener_echo(database))
         if self._edge is not None:
-            found += await self._at_the_edge(self._edge, tokens)
+            reached = await self._apart(["edge"], self._reach(self._edge))
+            there = all(each.verdict is Verdict.OK for each in reached)
+            found += reached
+            found += (
+                await self._at_the_edge(self._edge, tokens)
+                if there
+                else [unseen(each, "the edge was not reached") for each in AT_THE_EDGE]
+            )
         found.append(server_judgement.clock(self._skews, self._settings.cluster.clock_warn))
         if self._conf is not None:
             found += self._configuration(self._conf)
@@ -143,6 +163,9 @@ class Examination:
             settings.listen_watchdog_interval + settings.listen_echo_timeout + self._settings.cluster.status_interval
         )
         return [server_judgement.listener_echo(took, self._nodes or [], longest)]
+
+    async def _reach(self, edge: Edge) -> list[Finding]:
+        return [ok("edge", await asyncio.to_thread(edge.reach))]
 
     async def _at_the_edge(self, edge: Edge, tokens: KeyStoreTokens | None) -> list[Finding]:
         session_id = _made_up()

@@ -83,6 +83,12 @@ CHECKS = {
             "run a time service (NTP) on every machine",
         ),
         Check(
+            "edge",
+            "something answers at the edge's address, with a certificate that is good for it",
+            "what it is",
+            "see that the edge runs, and that --edge is the address that clients dial",
+        ),
+        Check(
             "routing.repeat",
             "a stream path leads to the same node each time",
             "what happens while a node fails",
