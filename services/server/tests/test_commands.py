@@ -116,7 +116,8 @@ def test_help_and_version_need_no_settings(environment, bothy_server, word):
 
 
 def test_a_server_without_its_extra_says_what_to_install(environment, bothy_server):
-    environment.delitem(sys.modules, "bothy_server.commands", raising=False)
+    for module in ("bothy_server.commands", "bothy_server.commands.serve"):
+        environment.delitem(sys.modules, module, raising=False)
     environment.setitem(sys.modules, "uvloop", None)
     assert bothy_server("--version").line == (
         "uvloop is not installed; install the server with: pip install 'bothy-relay[server]'"

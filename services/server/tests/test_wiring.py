@@ -190,7 +190,7 @@ async def test_every_process_enters_the_table_of_nodes_and_leaves_it(database_ur
 @pytest.mark.parametrize(("mode", "transport"), [("single", LocalSignals), ("multi", NotifySignals)])
 async def test_terminal_signals_wiring_of_what_goes_out(database_url, tmp_path, mode, transport):
     async with wiring.foundation(made(database_url, tmp_path, cluster={"mode": mode})) as base:
-        assert isinstance(wiring._outbound(base, notifier(base.database)), transport)
+        assert isinstance(wiring.outbound(base, notifier(base.database)), transport)
 
 
 async def test_a_worker_ends_sessions_and_stages_no_host_close(database_url, tmp_path):

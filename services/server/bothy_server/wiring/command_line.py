@@ -1,0 +1,47 @@
+"""What the command line is made of."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from bothy_server import limits
+from bothy_server.cluster.adapters.postgres.signals import notifier
+from bothy_server.cluster.app.node_registry import NodeDirectory
+from bothy_server.hosts.app.control_links import ControlLinks
+from bothy_server.hosts.app.pairing import Pairing
+from bothy_server.hosts.app.transitions import Transitions
+from bothy_server.identity.app.login import Login
+from bothy_server.platform.settings import Settings
+from bothy_server.platform.unit_of_work import SqlUnitOfWork
+from bothy_server.terminal.app.host_sessions import HostSessions
+from bothy_server.wiring import shared_use_cases
+from bothy_server.wiring.process import STORES, foundation, reach
+from bothy_server.wiring.signals import outbound
+
+
+@dataclass(frozen=True, slots=True)
+class Admin:
+    """Use cases that `bothy-server` calls without a node."""
+
+    login: Login
+    pairing: Pairing
+    transitions: Transitions
+    nodes: NodeDirectory
+
+
+@asynccontextmanager
+async def admin(settings: Settings) -> AsyncIterator[Admin]:
+    """The use cases of the command line on this database."""
+    async with foundation(settings) as base:
+        await reach(base)
+        uow = SqlUnitOfWork(base.database, STORES, outbound(base, notifier(base.database)))
+        tokens = shared_use_cases.tokens(base)
+        host_sessions = HostSessions(uow, ControlLinks())
+        yield Admin(
+            shared_use_cases.login(base, uow, tokens),
+            shared_use_cases.pairing(base, uow, tokens, host_sessions),
+            Transitions(uow, host_sessions),
+            NodeDirectory(uow, limits.registry(settings)),
+        )

@@ -1,0 +1,148 @@
+"""What a node is made of, and the order of its start."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from bothy_server import limits
+from bothy_server.hosts.adapters.sockets.control import ControlSockets
+from bothy_server.hosts.app.control import Control
+from bothy_server.hosts.app.identify import Identify
+from bothy_server.hosts.app.presence import Presence
+from bothy_server.hosts.app.verdict import Verdict
+from bothy_server.identity.adapters.keystore.store import KeyStoreError
+from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
+from bothy_server.kernel.ids import new_id
+from bothy_server.platform.health import Health
+from bothy_server.platform.lifecycle import Lifecycle
+from bothy_server.platform.serving import Listener
+from bothy_server.platform.setting_values import Address
+from bothy_server.platform.settings import Settings
+from bothy_server.platform.telemetry import Metrics
+from bothy_server.terminal.adapters.sockets.side import SideSockets
+from bothy_server.terminal.app.admission import Admission
+from bothy_server.terminal.app.switchboard import Switchboard
+from bothy_server.wiring import figures, shared_use_cases
+from bothy_server.wiring.core import hear, node_core
+from bothy_server.wiring.in_sight import serve, wait_in_sight
+from bothy_server.wiring.membership import enter, this_process
+from bothy_server.wiring.process import Foundation, foundation
+from bothy_server.wiring.public_app import public_app
+from bothy_server.wiring.worker import sweep
+from bothy_wire.close_codes import CloseCode
+from bothy_wire.ids import NodeId
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One api node while it runs."""
+
+    id: NodeId
+    public: Address
+    internal: Address
+    switchboard: Switchboard
+    control_sockets: ControlSockets
+    presence: Presence
+
+
+async def start_node(settings: Settings, parts: Lifecycle) -> Node:
+    """An api node: each part after those that it needs; ``parts`` stops them in reverse, the sockets first."""
+    base = await parts.start("foundation", foundation(settings))
+    tokens = shared_use_cases.tokens(base)  # keys that are missing are told before anything is waited for
+    metrics = Metrics()
+    health, internal = await wait_in_sight(base, parts, metrics)
+    core = node_core(base, tokens, metrics, await _tasks(parts))
+    await parts.start("switchboard", _quiet_at_the_end(core.switchboard))
+    parts.own("traffic", core.traffic.run())
+    parts.own("presence", core.presence.run())
+    listener = await hear(base, core, parts)
+    control_sockets = ControlSockets(
+        Identify(core.uow, core.tokens, base.clock, settings.server.public_origins),
+        Control(
+            core.uow,
+            base.clock,
+            core.presence,
+            core.host_sessions,
+            Verdict(core.uow, core.host_sessions),
+            settings.hosts.last_seen_interval,
+        ),
+        core.links,
+        base.clock,
+        core.tokens.jwks,
+        limits.control(settings),
+    )
+    side_sockets = SideSockets(
+        Admission(core.uow, core.tokens, settings.server.public_origins, core.switchboard.remembered_host),
+        core.switchboard,
+        base.clock,
+        settings.server.public_origins,
+        settings.wire.identify_timeout,
+        limits.forwarder(settings),
+    )
+    parts.own("keys", _keep_keys(base, core.tokens, control_sockets))
+    if settings.server.role == "all":
+        parts.own("sweep", sweep(base, core.uow).run())
+    figures.show(core, control_sockets, side_sockets)
+
+    parts.own("health", health.run(core.switchboard.storage_lost))
+    node_id = NodeId(new_id(base.clock.now()))
+    app = public_app(base, core, node_id, control_sockets, side_sockets)
+    linger = settings.terminal.close_linger
+    public = await serve(parts, "public_listener", Listener(app, settings.server.listen, limits.http(settings)))
+    await parts.start("sockets", _leaving(health, core.switchboard, control_sockets, side_sockets, linger))
+    own = partial(figures.own, base, core, side_sockets, listener)
+    await enter(base, parts, core.uow, health, this_process(base, public, node_id), own)
+    return Node(node_id, public, internal, core.switchboard, control_sockets, core.presence)
+
+
+async def _tasks(parts: Lifecycle) -> asyncio.TaskGroup:
+    """A group for short work; what is still under way at the end is cancelled. A defect in it ends the process."""
+    opened: asyncio.Future[asyncio.TaskGroup] = asyncio.get_running_loop().create_future()
+
+    async def hold() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            opened.set_result(tasks)
+            await asyncio.Event().wait()
+
+    parts.own("tasks", hold())
+    return await opened
+
+
+@asynccontextmanager
+async def _quiet_at_the_end(switchboard: Switchboard) -> AsyncIterator[None]:
+    """After all that feeds it and before its tasks, which no timer may add to any more."""
+    yield
+    switchboard.stop()
+
+
+@asynccontextmanager
+async def _leaving(
+    health: Health, switchboard: Switchboard, control_sockets: ControlSockets, side_sockets: SideSockets, linger: float
+) -> AsyncIterator[None]:
+    """At the end every socket is told that the node leaves; those that took it are gone within ``linger`` seconds."""
+    yield
+    health.leave()
+    control_sockets.close_all(CloseCode.RESTART, "the node is leaving")
+    switchboard.close_all(CloseCode.RESTART, "the node is leaving")
+    await switchboard.emptied(linger)
+    side_sockets.heartbeat.stop()
+
+
+async def _keep_keys(base: Foundation, tokens: KeyStoreTokens, control_sockets: ControlSockets) -> None:
+    """Read the key store now and then; hosts are told when it changed."""
+    while True:
+        await base.clock.sleep_until(base.clock.monotonic() + base.settings.secrets.reload_interval)
+        try:
+            changed = await asyncio.to_thread(tokens.reload)
+        except KeyStoreError as error:
+            _log.error("key store unreadable, the keys in use stay", extra={"error.type": type(error).__name__})
+            continue
+        if changed:
+            control_sockets.keys_changed()

@@ -1,0 +1,69 @@
+"""What a node's public listener serves."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute, WebSocketRoute
+
+from bothy_server import limits
+from bothy_server.hosts.adapters.http import routes as host_routes
+from bothy_server.hosts.adapters.sockets.control import ControlSockets
+from bothy_server.hosts.app.directory import Directory
+from bothy_server.hosts.app.transitions import Transitions
+from bothy_server.identity.adapters.http import routes as identity_routes
+from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
+from bothy_server.identity.app.api import Callers
+from bothy_server.identity.app.ports import TokenInvalid
+from bothy_server.identity.app.step_up import StepUp
+from bothy_server.identity.domain.tokens import ProbeToken
+from bothy_server.platform.edge_probe import EdgeProbe
+from bothy_server.platform.http import SecurityHeaders, exception_handlers
+from bothy_server.terminal.adapters.http import routes as terminal_routes
+from bothy_server.terminal.adapters.sockets.side import SideSockets
+from bothy_server.terminal.app.open_session import Sessions
+from bothy_server.terminal.app.owner_sessions import OwnerSessions
+from bothy_server.wiring import shared_use_cases
+from bothy_server.wiring.core import Core
+from bothy_server.wiring.process import Foundation
+from bothy_wire.ids import NodeId
+from bothy_wire.limits import CONTROL_PATH, data_path, stream_path
+
+
+def public_app(
+    base: Foundation, core: Core, node_id: NodeId, control_sockets: ControlSockets, side_sockets: SideSockets
+) -> Starlette:
+    """REST and the three sockets."""
+    settings, clock, uow, tokens = base.settings, base.clock, core.uow, core.tokens
+    callers, body = Callers(uow, tokens), settings.server.max_body_bytes
+    step_up = StepUp(uow, clock, settings.server.public_origins, limits.step_up(settings))
+    sessions = Sessions(uow, tokens, clock, core.presence, limits.sessions(settings))
+    core.metrics.gauge("bothy.terminal.sessions.opened", "Sessions that this node opened", lambda: sessions.opened)
+    pairing = shared_use_cases.pairing(base, uow, tokens, core.host_sessions)
+    routes: list[BaseRoute] = [
+        WebSocketRoute(CONTROL_PATH, control_sockets.serve),
+        WebSocketRoute(data_path("{session_id}"), side_sockets.data),
+        WebSocketRoute(stream_path("{session_id}"), side_sockets.stream),
+        *identity_routes.routes(shared_use_cases.login(base, uow, tokens), step_up, tokens, callers, body),
+        *host_routes.routes(
+            Directory(uow, core.presence), pairing, Transitions(uow, core.host_sessions), callers, body
+        ),
+        *terminal_routes.routes(
+            sessions, OwnerSessions(uow), callers, node_id, body, _probe(base, tokens, node_id).answer
+        ),
+    ]
+    handlers = dict(exception_handlers(settings.database.retry_after))
+    app = Starlette(routes=routes, middleware=[Middleware(SecurityHeaders)], exception_handlers=handlers)
+    app.router.redirect_slashes = False  # a path has one spelling, and an answer never sends a client elsewhere
+    return app
+
+
+def _probe(base: Foundation, tokens: KeyStoreTokens, node_id: NodeId) -> EdgeProbe:
+    def hold_of(token: str) -> float | None:
+        try:
+            return tokens.read(ProbeToken, token).hold_s
+        except TokenInvalid:
+            return None
+
+    server = base.settings.server
+    return EdgeProbe(str(node_id), hold_of, server.trusted_proxies, server.public_origins, lambda: base.clock.skew)

@@ -1,0 +1,28 @@
+"""Use cases that the command line and a node have both."""
+
+from __future__ import annotations
+
+from bothy_server import limits
+from bothy_server.hosts.app.pairing import Pairing
+from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
+from bothy_server.identity.app.login import Login
+from bothy_server.platform.unit_of_work import SqlUnitOfWork
+from bothy_server.terminal.app.host_sessions import HostSessions
+from bothy_server.wiring.process import Foundation
+
+
+def tokens(base: Foundation) -> KeyStoreTokens:
+    """Tokens by the keys of this machine. Raises ``KeyStoreError``."""
+    return KeyStoreTokens(base.settings.secrets.signing_key_dir, base.clock, limits.tokens(base.settings))
+
+
+def login(base: Foundation, uow: SqlUnitOfWork, tokens: KeyStoreTokens) -> Login:
+    """Invites, devices and their access tokens."""
+    settings = base.settings
+    return Login(uow, tokens, base.clock, settings.server.public_origins, limits.login(settings))
+
+
+def pairing(base: Foundation, uow: SqlUnitOfWork, tokens: KeyStoreTokens, events: HostSessions) -> Pairing:
+    """Hosts and their pairing codes; ``events`` hears what changes for sessions."""
+    settings = base.settings
+    return Pairing(uow, tokens, base.clock, settings.server.public_origins, events, limits.pairing(settings))

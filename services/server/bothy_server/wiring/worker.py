@@ -1,0 +1,54 @@
+"""What a worker is made of."""
+
+from __future__ import annotations
+
+import logging
+
+from bothy_server import limits
+from bothy_server.cluster.adapters.postgres.signals import notifier
+from bothy_server.cluster.app.node_registry import NodeDirectory
+from bothy_server.cluster.domain import node as cluster_node
+from bothy_server.hosts.app.ports import HostStore
+from bothy_server.identity.app.ports import ChallengeStore
+from bothy_server.platform.event_log import prune
+from bothy_server.platform.lifecycle import Lifecycle
+from bothy_server.platform.setting_values import Address
+from bothy_server.platform.settings import Settings
+from bothy_server.platform.telemetry import Metrics
+from bothy_server.platform.unit_of_work import SqlUnitOfWork
+from bothy_server.terminal.app.sweep import Sweep
+from bothy_server.wiring.in_sight import wait_in_sight
+from bothy_server.wiring.membership import enter, this_process
+from bothy_server.wiring.process import STORES, Foundation, foundation
+from bothy_server.wiring.signals import outbound
+
+_log = logging.getLogger(__name__)
+
+
+async def start_worker(settings: Settings, parts: Lifecycle) -> Address:
+    """Sweeps, and an internal listener, whose address is returned. Signals go out, none come in."""
+    base = await parts.start("foundation", foundation(settings))
+    health, internal = await wait_in_sight(base, parts, Metrics())
+    uow = SqlUnitOfWork(base.database, STORES, outbound(base, notifier(base.database)))
+    parts.own("sweep", sweep(base, uow).run())
+    parts.own("health", health.run())
+    await enter(base, parts, uow, health, this_process(base, None), cluster_node.Figures)
+    return internal
+
+
+def sweep(base: Foundation, uow: SqlUnitOfWork) -> Sweep:
+    """The sweeps of a worker, or of a node of role ``all``."""
+
+    async def prune_proofs() -> int:
+        async with uow() as unit:
+            return await unit.of(ChallengeStore).prune()
+
+    async def prune_codes() -> int:
+        async with uow() as unit:
+            return await unit.of(HostStore).prune_codes()
+
+    async def prune_events() -> int:
+        return await prune(base.database, base.settings.event_log.retention, base.settings.event_log.batch)
+
+    nodes = NodeDirectory(uow, limits.registry(base.settings))
+    return Sweep(uow, base.clock, limits.sweep(base.settings), [prune_proofs, prune_codes, prune_events, nodes.prune])
