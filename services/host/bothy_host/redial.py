@@ -17,18 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
+from bothy_wire.backoff import Backoff, delay
 from bothy_wire.close_codes import Client, retry_of
-
-
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """How long to wait before another dial, in seconds: low and high of the first step, both doubling up to the cap."""
-
-    soon: tuple[float, float] = (0.2, 1.0)
-    later: tuple[float, float] = (1.0, 3.0)
-    cap: float = 15.0
-    settle: float = 60.0
-    """A connection that was up for so long starts the steps over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +138,6 @@ def _after(
         case "never" | "wait":
             return Stopped(code), (Stop(code),)
         case "later":
-            return Waiting(now + _delay(backoff.later, tries, backoff.cap, chance), tries + 1), ()
+            return Waiting(now + delay(backoff.later, tries, backoff.cap, chance), tries + 1), ()
         case "soon" | "attach":
-            return Waiting(now + _delay(backoff.soon, tries, backoff.cap, chance), tries + 1), ()
-
-
-def _delay(first: tuple[float, float], tries: int, cap: float, chance: float) -> float:
-    """Uniform between low and high. Both shrink together at the cap, so that hosts stay spread there too."""
-    low, high = first
-    stretch = min(2.0 ** min(tries, 32), max(cap / high, 1.0))
-    return (low + chance * (high - low)) * stretch
+            return Waiting(now + delay(backoff.soon, tries, backoff.cap, chance), tries + 1), ()

@@ -14,9 +14,9 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import msgspec
 from msgspec import Meta, Struct, field
 
-from bothy_host.redial import Backoff
 from bothy_host.repaint import RESET
 from bothy_wire import channel, limits
+from bothy_wire.backoff import Backoff
 from bothy_wire.signing import canonical_origin
 
 DEFAULT_PATH = Path("/etc/bothy/host.toml")

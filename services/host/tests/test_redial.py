@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from bothy_host.redial import (
     Accepted,
-    Backoff,
     Dial,
     Dialling,
     Idle,
@@ -20,6 +19,7 @@ from bothy_host.redial import (
     deadline,
     step,
 )
+from bothy_wire.backoff import Backoff
 
 BACKOFF = Backoff(cap=15, settle=60)
 
