@@ -250,6 +250,7 @@ async def test_the_metrics_of_a_node(database_url, tmp_path):
     values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     assert values["bothy_terminal_sessions_opened"] == "1.0"
     assert values["bothy_hosts_control_connections"] == "1.0"
+    assert values["bothy_hosts_connected"] == "1.0"
     for name in (
         "bothy_terminal_relay_sides",
         "bothy_terminal_relay_pairs",

@@ -91,6 +91,11 @@ class Presence:
         """Whether the host may be told to open a session, by this node or another one."""
         return self._view.connected(host_id, self._clock.monotonic())
 
+    @property
+    def connected_hosts(self) -> int:
+        """How many hosts are."""
+        return self._view.connected_hosts(self._clock.monotonic())
+
     def of(self, host_id: HostId) -> presence.Presence:
         """The word for a person."""
         return self._view.presence(host_id, self._clock.monotonic())

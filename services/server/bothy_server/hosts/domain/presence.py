@@ -83,6 +83,10 @@ class PresenceView:
         """Whether an open or attach may be tried: a connection is held here, or a remote one counts."""
         return self.presence(host_id, now) is not Presence.OFFLINE
 
+    def connected_hosts(self, now: float) -> int:
+        """How many hosts are :meth:`connected`."""
+        return sum(self.connected(host_id, now) for host_id in self._hosts)
+
     def presence(self, host_id: HostId, now: float) -> Presence:
         """The word for the host's connection. A connection held here is never offline."""
         host = self._hosts.get(host_id)

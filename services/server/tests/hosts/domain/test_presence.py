@@ -129,3 +129,11 @@ def _counts(log, conn, now):
         elif at > last_gone + LIMITS.window:
             last_seen = at
     return now - last_seen <= LIMITS.window
+
+
+def test_presence_view_counts_hosts_and_not_connections(view):
+    view.held(HOST, CONN, 100)
+    view.seen(HOST, OTHER, 100)
+    view.seen(OTHER_HOST, OTHER, 100)
+    assert view.connected_hosts(130) == 2
+    assert view.connected_hosts(after(130)) == 1
