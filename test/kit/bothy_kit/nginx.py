@@ -14,12 +14,11 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Literal
 
-from bothy_kit.processes import reachable, scratch, start, stop, unprivileged
+from bothy_kit.processes import reachable, reserved_port, scratch, start, stop, unprivileged
 
 Node = tuple[str, str, int]
 """Name, host and port of an api node. nginx makes the ring from ``host:port``, the name is a comment."""
@@ -59,18 +58,47 @@ def _as_shipped(_folder: Path) -> None:
     pass
 
 
-@dataclass(frozen=True, slots=True)
 class Edge:
-    """A running edge."""
+    """The edge on its folder and port. It is started by a thread that outlives it, and may be stopped and started again."""
 
-    url: str
-    """``http://127.0.0.1:PORT``."""
-    _folder: Path
-    _master: subprocess.Popen[bytes]
+    def __init__(self, folder: Path, port: int, log: Path) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self._folder = folder
+        self._port = port
+        self._log = log
+        self._account = unprivileged()
+        self._binary = _binary()
+        if self._account is not None and not reachable(self._binary):
+            self._binary = Path(shutil.copy(self._binary, folder))
+        self._master: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start, and wait until it answers. Raises :class:`NginxError`."""
+        if self._account is not None:
+            os.chown(self._folder, self._account.uid, self._account.gid)
+        with socket.create_server(("127.0.0.1", self._port), backlog=511) as listener, self._log.open("ab") as output:
+            listener.setblocking(False)  # nginx leaves an inherited socket as it is, and a worker would wait in accept
+            self._master = start(
+                [self._binary, "-e", "stderr", "-p", f"{self._folder}/", "-c", self._folder / "nginx.conf"],
+                account=self._account,
+                death_signal=signal.SIGTERM,
+                # nginx takes over a listening socket that it finds here, so that no start has to wait for it.
+                env={"PATH": "/usr/bin:/bin", "NGINX": f"{listener.fileno()};"},
+                cwd=self._folder,
+                output=output,
+                pass_fds=[listener.fileno()],
+            )
+        _wait(f"127.0.0.1:{self._port}", self._running, self._log)
+
+    def stop(self) -> None:
+        """Cut every client and stop."""
+        if self._master is not None:
+            stop(self._master, signal.SIGTERM)
 
     def workers(self) -> set[int]:
         """The worker processes, also those that only end their open sockets."""
-        return set(map(int, Path(f"/proc/{self._master.pid}/task/{self._master.pid}/children").read_text().split()))
+        pid = self._running.pid
+        return set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
     def reload(self, nodes: Sequence[Node]) -> None:
         """Give it another list of nodes as an operator does, and wait until workers with that list have started.
@@ -79,12 +107,17 @@ class Edge:
         """
         before = self.workers()
         (self._folder / "upstreams.conf").write_text(_upstreams(nodes, "hash", self._folder))
-        self._master.send_signal(signal.SIGHUP)
+        self._running.send_signal(signal.SIGHUP)
         _until(lambda: bool(self.workers() - before), "nginx has started no new workers")
 
     def wait_for_end(self, workers: set[int]) -> None:
         """Until none of ``workers`` runs. Raises :class:`NginxError`."""
         _until(lambda: not self.workers() & workers, "nginx has kept its old workers")
+
+    @property
+    def _running(self) -> subprocess.Popen[bytes]:
+        assert self._master is not None, "it was never started"
+        return self._master
 
 
 @contextmanager
@@ -111,38 +144,18 @@ def running_edge(
     change: Callable[[Path], None] = lambda _: None,
 ) -> Iterator[Edge]:
     """:func:`edge`, with a grip on the process."""
-    account = unprivileged()
-    with scratch("bothy-edge") as folder, socket.create_server(("127.0.0.1", 0), backlog=511) as listener:
-        listener.setblocking(False)  # nginx leaves an inherited socket as it is, and a worker would wait in accept
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
-        binary = _binary()
-        if account is not None and not reachable(binary):
-            binary = Path(shutil.copy(binary, folder))
+    with scratch("bothy-edge") as folder, reserved_port() as port:
+        made = Edge(folder, port, folder / "log" if log is None else log)
         shutil.copyfile(SHIPPED / "nginx.conf", folder / "nginx.conf")
-        (folder / "listen.conf").write_text(f"listen {address};\n")
+        (folder / "listen.conf").write_text(f"listen 127.0.0.1:{port};\n")
         (folder / "upstreams.conf").write_text(_upstreams(nodes, mode, folder))
         change(folder)
         edit(folder)
-        if account is not None:
-            os.chown(folder, account.uid, account.gid)
-        output_path = folder / "log" if log is None else log
-        with output_path.open("wb") as output:
-            nginx = start(
-                [binary, "-e", "stderr", "-p", f"{folder}/", "-c", folder / "nginx.conf"],
-                account=account,
-                death_signal=signal.SIGTERM,
-                # nginx takes over a listening socket that it finds here, so that no port is ever free for another.
-                env={"PATH": "/usr/bin:/bin", "NGINX": f"{listener.fileno()};"},
-                cwd=folder,
-                output=output,
-                pass_fds=[listener.fileno()],
-            )
+        made.start()
         try:
-            listener.close()
-            _wait(address, nginx, output_path)
-            yield Edge(f"http://{address}", folder, nginx)
+            yield made
         finally:
-            stop(nginx, signal.SIGTERM)
+            made.stop()
 
 
 def _until(done: Callable[[], bool], what: str) -> None:
