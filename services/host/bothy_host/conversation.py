@@ -60,7 +60,11 @@ class Conversation:
             channel_key=state.channel, session_id=order.session_id, host_id=state.host_id, limits=channel.limits()
         )
         self._output = Output(
-            replay_bytes=own.replay_bytes, window=channel.output_window, hold=own.hold_output, now=steady()
+            host.make_screen(own.repaint_bytes),
+            replay_bytes=own.replay_bytes,
+            window=channel.output_window,
+            hold=own.hold_output,
+            now=steady(),
         )
         self.device_key: bytes | None = None
         """Channel key of the device that was let in last."""
@@ -167,6 +171,7 @@ class Conversation:
             case Input(data):
                 self._listener.typed(data)
             case Resized(columns, rows):
+                self._output.resize(columns, rows)
                 self._listener.resized(columns, rows)
             case Acknowledged(position):
                 self._output.acknowledged(position)
@@ -205,13 +210,14 @@ class Conversation:
 
     def _open(self, columns: int, rows: int, term: str) -> None:
         """The device answered: only now anything changes."""
-        picture, missing = self._output.repaint(self._host.settings.host.repaint_bytes)
+        self._output.resize(columns, rows)
+        if self._resume != "exact":
+            unseen = self._output.unacknowledged
+            self._end.repaint(self._output.repaint())
+            if unseen > self._host.settings.host.repaint_bytes:
+                self._end.notice(f"{unseen} bytes of output were printed while nobody was attached; their end is shown")
         self._output.joined()
         self._exit_sent = False
-        if self._resume != "exact":
-            self._end.repaint(picture)
-            if missing:
-                self._end.notice(f"{missing} bytes of output were printed while nobody was attached and are not shown")
         self._listener.opened(columns, rows, term, fresh=self._resume == "new")
 
     def _fail_deadline(self) -> float | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from bothy_host.clock import ClusterClock
 from bothy_host.dial import Manner
 from bothy_host.lifetime import Bounds
+from bothy_host.screen import MakeScreen, best
 from bothy_host.settings import Settings
 from bothy_host.state import Pairing
 from bothy_host.tokens import TokenDesk
@@ -24,6 +25,7 @@ class Host:
     tokens: TokenDesk
     tls: ssl.SSLContext
     clock: ClusterClock = field(default_factory=ClusterClock)
+    make_screen: MakeScreen = field(default_factory=best)
     bounds: Bounds = field(init=False)
 
     def __post_init__(self) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bothy_host.repaint import repaint
 from bothy_host.ring import Ring
+from bothy_host.screen import ScreenState
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,9 @@ class Watched:
 class Output:
     """The output of one session. Positions count bytes from its start."""
 
-    def __init__(self, *, replay_bytes: int, window: int, hold: float, now: float) -> None:
+    def __init__(self, screen: ScreenState, *, replay_bytes: int, window: int, hold: float, now: float) -> None:
+        self._screen = screen
+        self._shown = 0  # position up to which the screen was fed
         self._replay_bytes = replay_bytes
         self._hold = hold
         self._ring = Ring(replay_bytes + window)
@@ -56,6 +58,11 @@ class Output:
         return self._ring.start
 
     @property
+    def unacknowledged(self) -> int:
+        """Bytes that no device's terminal is known to have taken."""
+        return self._ring.end - self._acknowledged
+
+    @property
     def complete(self) -> bool:
         """Whether a watching device got everything."""
         return isinstance(self._audience, Watched) and self._audience.sent >= self._ring.end
@@ -63,6 +70,7 @@ class Output:
     def printed(self, data: bytes) -> None:
         """The program printed."""
         self._ring.append(data)
+        self._show()
 
     def acknowledged(self, position: int) -> None:
         """The device's terminal took everything up to here."""
@@ -83,6 +91,7 @@ class Output:
         assert isinstance(self._audience, Joining)
         self.acknowledged(self._audience.position)
         self._audience = Watched(self._audience.position)
+        self._show()
 
     def left(self, now: float) -> None:
         """The device went; a second time changes nothing."""
@@ -91,8 +100,17 @@ class Output:
                 self._audience = Absent(now)
             case Joining(before, _):
                 self._audience = before
+                self._show()
             case Absent():
                 pass
+
+    def resize(self, columns: int, rows: int) -> None:
+        """The terminal of who joins or watches has this size."""
+        self._screen.resize(columns, rows)
+
+    def repaint(self) -> bytes:
+        """The screen for a device that joins where the output ends."""
+        return self._screen.repaint()
 
     def take(self, credit: int) -> bytes:
         """What to send now, at most ``credit`` bytes; it counts as sent."""
@@ -121,8 +139,8 @@ class Output:
             case _:
                 return None
 
-    def repaint(self, size: int) -> tuple[bytes, int]:
-        """A screen made of the last ``size`` bytes, and how many unacknowledged bytes before them the device will miss."""
-        first = max(self._ring.end - size, 0)
-        picture = repaint(self._ring.slice(first, self._ring.end), complete=first == 0)
-        return picture, max(first - self._acknowledged, 0)
+    def _show(self) -> None:
+        """Keep the screen up to date; while a device joins it stays where that device was told to go on."""
+        if not isinstance(self._audience, Joining):
+            self._screen.feed(self._ring.slice(self._shown, self._ring.end))
+            self._shown = self._ring.end

@@ -45,17 +45,6 @@ _VALUE = re.compile(rb"[;=]")
 _C0 = re.compile(rb"[\x00-\x1f\x7f]")
 
 
-def repaint(tail: bytes, *, complete: bool) -> bytes:
-    """What to send instead of the output that ended with ``tail``.
-
-    ``complete`` says that nothing came before ``tail``; else it is cut at a border where a terminal may begin.
-    Nothing at all stays nothing.
-    """
-    if not tail and complete:
-        return b""
-    return RESET + strip_queries(tail if complete else _from_border(tail))
-
-
 def strip_queries(output: bytes) -> bytes:
     """The output without anything that a terminal would answer."""
     return _SEQUENCE.sub(_keep, output)
@@ -72,7 +61,7 @@ def _keep(match: re.Match[bytes]) -> bytes:
     return _CANCEL
 
 
-def _from_border(tail: bytes) -> bytes:
+def from_border(tail: bytes) -> bytes:
     """Behind the first line end, else at the first escape, else at the first byte that begins a character."""
     line = tail.find(b"\n")
     if line >= 0:

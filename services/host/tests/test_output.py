@@ -5,8 +5,24 @@ import pytest
 from bothy_host.output import Output
 
 
+class Paper:
+    """A screen that shows everything."""
+
+    def __init__(self):
+        self.shown = b""
+
+    def feed(self, output):
+        self.shown += output
+
+    def resize(self, columns, rows):
+        self.shown += b"<%dx%d>" % (columns, rows)
+
+    def repaint(self):
+        return b"picture of " + self.shown
+
+
 def make(replay=100, window=50, hold=10.0):
-    return Output(replay_bytes=replay, window=window, hold=hold, now=0.0)
+    return Output(Paper(), replay_bytes=replay, window=window, hold=hold, now=0.0)
 
 
 def watched(output):
@@ -71,13 +87,36 @@ def test_a_second_device_cannot_join_a_watched_session():
         output.joining(0)
 
 
-def test_a_repaint_says_what_is_missing():
-    output = watched(make(replay=1000))
-    assert output.repaint(10) == (b"", 0)
-    output.printed(b"one\ntwo\n")
-    assert output.repaint(10) == (b"\x1bcone\ntwo\n", 0)
+def test_the_screen_is_fed_in_the_order_of_output_and_sizes():
+    output = make()
+    output.resize(80, 24)
+    output.printed(b"one")
+    output.resize(90, 30)
+    output.printed(b"two")
+    assert output.repaint() == b"picture of <80x24>one<90x30>two"
+
+
+@pytest.mark.parametrize("end", ["joined", "left"])
+def test_what_is_printed_while_a_device_joins_is_not_on_its_repaint_but_behind_it(end):
+    output = make()
+    output.printed(b"before")
+    output.joining(output.end)
+    output.printed(b"-between")
+    assert output.repaint() == b"picture of before"
+    if end == "joined":
+        output.joined()
+        assert output.take(100) == b"-between"
+    else:
+        output.left(1.0)
+    assert output.repaint() == b"picture of before-between"
+
+
+def test_what_no_device_took_is_counted():
+    output = watched(make())
+    output.printed(b"x" * 20)
     output.acknowledged(8)
+    assert output.unacknowledged == 12
     output.left(0)
-    output.printed(b"three\nfour\n")
-    assert output.repaint(7) == (b"\x1bcfour\n", 4)
-    assert output.repaint(11) == (b"\x1bcfour\n", 0)
+    output.joining(output.end)
+    output.joined()
+    assert output.unacknowledged == 0

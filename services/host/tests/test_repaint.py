@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bothy_host.repaint import RESET, repaint, strip_queries
+from bothy_host.repaint import strip_queries
 
 QUERIES = [
     b"\x1b[c",
@@ -101,21 +101,3 @@ def test_stripping_again_finds_nothing(parts):
 def test_a_long_output_is_stripped_in_time_that_grows_with_its_length():
     hostile = b"\x1b]4;" + b"1;" * 130_000 + b"\x1b[" + b"1;" * 130_000
     assert strip_queries(hostile) == hostile
-
-
-def test_repaint_of_everything_is_not_cut():
-    assert repaint(b"abc", complete=True) == RESET + b"abc"
-    assert repaint(b"", complete=True) == b""
-
-
-@pytest.mark.parametrize(
-    ("tail", "painted"),
-    [
-        (b"1m half a line\nwhole\n", b"whole\n"),
-        (b"5;1Hno line end\x1b[2;1Hgo", b"\x1b[2;1Hgo"),
-        (b"\x82\xac\xe2\x82\xac", b"\xe2\x82\xac"),
-        (b"\n", b""),
-    ],
-)
-def test_a_cut_begins_where_a_terminal_may_begin(tail, painted):
-    assert repaint(tail, complete=False) == RESET + painted
