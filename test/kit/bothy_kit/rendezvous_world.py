@@ -64,6 +64,8 @@ from bothy_wire.close_codes import CloseCode, retry_of
 LIMITS = Limits(open_timeout=20, start_timeout=30, redial_after=0.5, stall_timeout=120)
 NODES = 3
 PING_TIMEOUT = 40.0
+HANDOVER = 0.25
+"""Seconds for which an older pair may outlast a newer one: a host leaves its older connection once the newer is accepted."""
 STORM, CALM = 90.0, 150.0
 """Seconds with faults, and seconds after them in which everything has to heal."""
 
@@ -84,6 +86,7 @@ class Scenario:
     fence: bool = True
     newest_attach: bool = True
     keep_host: bool = True
+    leave_older: bool = True
 
 
 class Database:
@@ -258,6 +261,10 @@ class Node:
         return recorded and all(
             side.paired_seq == paired_seq and self.sockets[side.conn].up for side in self.state.accepted
         )
+
+    def relays(self) -> bool:
+        """Whether bytes can pass between the two sides of a pair here."""
+        return isinstance(self.state.phase, Paired) and all(self.sockets[side.conn].up for side in self.state.accepted)
 
     def crash(self) -> None:
         self.life += 1
@@ -480,7 +487,7 @@ class Host(Client):
 
     def accepted(self, socket: Socket) -> None:
         super().accepted(socket)
-        if socket is self.socket:
+        if socket is self.socket and self.world.scenario.leave_older:
             for older in self.older:
                 older.hang_up()
             self.older.clear()
@@ -513,6 +520,7 @@ class World:
         self.host = Host(self)
         self.devices = {1: Device(self, 1)}
         self._program = False
+        self._doubled_at: float | None = None
 
     # ---- time and chance
 
@@ -651,6 +659,7 @@ class World:
                     raise PromiseError("a draining node acts for the session")
                 case _:
                     pass
+        self._count_relays()
         if before.device is not None and after.device is not None and after.device.seq < before.device.seq:
             raise PromiseError("the device side went back to an older attach")
         due = deadline(after, LIMITS)
@@ -667,6 +676,14 @@ class World:
                 raise PromiseError(f"a lone {side.kind} side outlives its deadline")
             if side.asked_at is not None and self.now - side.asked_at >= LIMITS.stall_timeout:
                 raise PromiseError("an unready side outlives its deadline")
+
+    def _count_relays(self) -> None:
+        if sum(node.relays() for node in self.nodes) < 2:
+            self._doubled_at = None
+        elif self._doubled_at is None:
+            self._doubled_at = self.now
+        elif self.now - self._doubled_at > HANDOVER:
+            raise PromiseError("a session with two relays")
 
     def judge(self) -> str:
         """What must be true at the end; answers with how it ended."""

@@ -45,8 +45,14 @@ def test_sessions_survive_a_storm_behind_an_edge_without_the_hash_rule() -> None
         (Scenario(fence=False), "the row was detached while its pair lived"),
         (Scenario(newest_attach=False), "an older attach was paired over a newer one"),
         (Scenario(faults=False, keep_host=False), "a side was closed although nothing went wrong"),
+        (Scenario(split=True, leave_older=False), "a session with two relays"),
     ],
-    ids=["without the fence of E4b", "without attach_seq in the check of E4", "with a host closed by session_open"],
+    ids=[
+        "without the fence of E4b",
+        "without attach_seq in the check of E4",
+        "with a host closed by session_open",
+        "with a host that keeps its older connection (E6)",
+    ],
 )
 def test_the_simulation_notices_a_missing_rule(without: Scenario, promise: str) -> None:
     _, broken, _ = play(range(120), without)
