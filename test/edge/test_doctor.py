@@ -16,11 +16,14 @@ from click.testing import CliRunner
 from bothy_kit import nginx
 from bothy_kit.cluster import Cluster, cluster
 from bothy_kit.pooler import transaction_pooler
+from bothy_server import limits
 from bothy_server.commands import bothy_server
-from bothy_server.doctor.edge_probe import Edge
+from bothy_server.doctor.edge_probe import Edge, EdgeError
 from bothy_server.doctor.examination import AT_THE_EDGE, Examination
 from bothy_server.doctor.finding import CHECKS, Finding, Verdict
 from bothy_server.doctor.report import as_json, table
+from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
+from bothy_server.identity.domain.tokens import ProbeToken
 from bothy_server.platform import clock
 
 ELSEWHERE = "127.0.0.2"
@@ -166,6 +169,18 @@ async def test_a_skewed_clock_is_named(database_url: str, tmp_path: Path, monkey
             named = {str(each.node.id) for each in running.nodes if str(each.node.id) in seen(findings, "clock").seen}
             assert named == {str(each.node.id) for each in running.nodes}
             assert "this machine" not in seen(findings, "clock").seen
+
+
+async def test_a_probe_counts_once_on_each_node(database_url: str, tmp_path: Path) -> None:
+    async with cluster(database_url, tmp_path) as running:
+        tokens = KeyStoreTokens(tmp_path / "keys", clock.ClusterClock(), limits.tokens(running.settings))
+        token, _ = tokens.mint(ProbeToken(0))
+        for each in running.nodes:
+            node = Edge(each.url)
+            seen = await asyncio.to_thread(node.seen, each.node.id, token)
+            assert seen.node_id == str(each.node.id)
+            with pytest.raises(EdgeError, match="426"):
+                await asyncio.to_thread(node.seen, each.node.id, token)
 
 
 async def test_a_database_that_is_away_hides_nothing_else(database_url: str, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import http.client
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -30,8 +30,15 @@ from bothy_wire.limits import (
 WAIT_S = 5.0
 """Longest wait for one answer of a healthy edge. No key: it only bounds how long the doctor takes to see a fault."""
 
+ANSWER_BYTES = 64 * 1024
+"""Most that is read of one answer, or of one line of it: what stands at the edge's address may be anything."""
+
 FORGED = "203.0.113.7"
 """What the doctor claims to be, as a stranger could: an address for documentation."""
+
+
+class _Frame(msgspec.Struct):
+    type: str
 
 
 class EdgeError(Exception):
@@ -79,7 +86,9 @@ class Edge:
                 for each in order[start : start + 50]:
                     connection.request("GET", path_of(each))
                     answer = connection.getresponse()
-                    answer.read()
+                    answer.read(ANSWER_BYTES)
+                    if not answer.isclosed():
+                        raise EdgeError(f"{self.url} answers a stream path with more than {ANSWER_BYTES} bytes")
                     node = answer.getheader("Bothy-Node")
                     if answer.status != 426 or node is None:
                         raise EdgeError(f"{self.url} answered {answer.status} on a stream path, a node answers 426")
@@ -116,8 +125,8 @@ class Edge:
                     close_timeout=1,
                     proxy=None,
                 ) as socket_:
-                    hello = msgspec.json.decode(socket_.recv(WAIT_S))
-                if not str(hello.get("type", "")).endswith(".hello"):
+                    hello = msgspec.json.decode(socket_.recv(WAIT_S), type=_Frame)
+                if not hello.type.endswith(".hello"):
                     wrong[path] = "another first frame"
             except (OSError, WebSocketException, msgspec.DecodeError) as error:
                 wrong[path] = str(error) or type(error).__name__
@@ -133,16 +142,16 @@ class Edge:
         """How an answer with a silence of ``hold_s`` in it passes."""
         early_s = last_s = None
         began = time.monotonic()
-        try:
-            with self._connection(hold_s + WAIT_S) as connection:
-                connection.request("GET", stream_path(session_id), headers=_signed(token))
-                answer = connection.getresponse()
-                if answer.readline() and answer.readline():
-                    early_s = time.monotonic() - began
-                if answer.readline():
-                    last_s = time.monotonic() - began
-        except EdgeError:
-            pass  # the parts that did not come tell
+        status = 200
+        with suppress(EdgeError), self._connection(hold_s + WAIT_S) as connection:  # the parts that did not come tell
+            connection.request("GET", stream_path(session_id), headers=_signed(token))
+            answer = connection.getresponse()
+            status = answer.status
+            if answer.readline(ANSWER_BYTES) and answer.readline(ANSWER_BYTES):
+                early_s = time.monotonic() - began
+            if answer.readline(ANSWER_BYTES):
+                last_s = time.monotonic() - began
+        _check_told(status)
         return Held(early_s, last_s, hold_s)
 
 
@@ -183,10 +192,22 @@ def _signed(token: str) -> dict[str, str]:
 
 
 def _seen(answer: http.client.HTTPResponse) -> Seen:
-    line = answer.readline()
-    if answer.status != 200:
-        raise EdgeError(f"a signed probe was answered {answer.status}: the node has another key store or release")
+    _check_told(answer.status)
+    line = answer.readline(ANSWER_BYTES)
     try:
         return msgspec.json.decode(line, type=Seen)
     except msgspec.DecodeError as error:
         raise EdgeError("a signed probe was answered by something else") from error
+
+
+def _check_told(status: int) -> None:
+    """Raises :class:`EdgeError` when a signed probe was not answered as one."""
+    match status:
+        case 200:
+            return
+        case 429:
+            raise EdgeError("the node answers as many probes as server.max_probes allows: ask again in a minute")
+        case 426:
+            raise EdgeError("a signed probe was answered 426: the node has another key store, clock or release")
+        case _:
+            raise EdgeError(f"a signed probe was answered {status}")

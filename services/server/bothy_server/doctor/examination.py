@@ -193,8 +193,10 @@ class Examination:
             return found + [unseen(each, "needs the key store, to sign the probe") for each in signed]
 
         async def seen() -> list[Finding]:
-            token, _ = tokens.mint(ProbeToken(0))
-            answers = [await asyncio.to_thread(edge.seen, each, token) for each in node_of.values() or [session_id]]
+            answers = [
+                await asyncio.to_thread(edge.seen, each, tokens.mint(ProbeToken(0))[0])
+                for each in node_of.values() or [session_id]
+            ]
             self._skews |= {f"node {each.node_id}": each.skew_s for each in answers if each.skew_s is not None}
             dialled = canonical_origin(edge.url)
             return [edge_judgement.trusted_proxies(answers[0], FORGED), edge_judgement.origins(answers, dialled)]

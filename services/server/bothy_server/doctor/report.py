@@ -9,9 +9,9 @@ from bothy_server.doctor.finding import CHECKS, Finding, Verdict
 
 
 def table(findings: Sequence[Finding]) -> str:
-    """One line for each finding, and the fix below each that failed."""
+    """One line for each finding, and the fix below each that failed. What others said is shown without control characters."""
     return "\n".join(
-        f"{each.verdict.value:<7}{each.check:<17}{each.seen}"
+        f"{each.verdict.value:<7}{each.check:<17}{_shown(each.seen)}"
         + (f"\n{'':<7}fix: {CHECKS[each.check].fix}" if each.verdict is Verdict.FAILED else "")
         for each in findings
     )
@@ -34,3 +34,7 @@ def as_json(findings: Sequence[Finding]) -> str:
 def passed(findings: Sequence[Finding]) -> bool:
     """Nothing failed. What could not be seen did not."""
     return all(each.verdict is not Verdict.FAILED for each in findings)
+
+
+def _shown(seen: str) -> str:
+    return "".join(each if each.isprintable() else "?" for each in seen)

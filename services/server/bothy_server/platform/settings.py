@@ -99,6 +99,8 @@ class Server(Group):
     """Connections that a listener holds at once; more are answered 503. A session's sockets count until they have identified themselves."""
     request_timeout: Seconds = 10
     """A request must have arrived, head and body, within this time."""
+    max_probes: Count = 16
+    """Probes of `bothy-server doctor` that a node answers at once; each takes up to a minute."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

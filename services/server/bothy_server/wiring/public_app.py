@@ -13,6 +13,7 @@ from bothy_server.hosts.app.directory import Directory
 from bothy_server.hosts.app.transitions import Transitions
 from bothy_server.identity.adapters.http import routes as identity_routes
 from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
+from bothy_server.identity.adapters.keystore.used import UsedTokens
 from bothy_server.identity.app.api import Callers
 from bothy_server.identity.app.ports import TokenInvalid
 from bothy_server.identity.app.step_up import StepUp
@@ -58,12 +59,25 @@ def public_app(
     return app
 
 
+_USED_PROBES = 4096
+"""Probe tokens that a node remembers. No key: one run of the doctor takes two, and only the key store makes them."""
+
+
 def _probe(base: Foundation, tokens: KeyStoreTokens, node_id: NodeId) -> EdgeProbe:
+    used = UsedTokens(_USED_PROBES)
+
     def hold_of(token: str) -> float | None:
         try:
-            return tokens.read(ProbeToken, token).hold_s
+            return tokens.read_once(ProbeToken, token, used).hold_s
         except TokenInvalid:
             return None
 
     server = base.settings.server
-    return EdgeProbe(str(node_id), hold_of, server.trusted_proxies, server.public_origins, lambda: base.clock.skew)
+    return EdgeProbe(
+        str(node_id),
+        hold_of,
+        server.trusted_proxies,
+        server.public_origins,
+        lambda: base.clock.skew,
+        server.max_probes,
+    )

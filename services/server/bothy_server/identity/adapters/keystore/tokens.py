@@ -14,6 +14,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet, OKPKey
 
 from bothy_server.identity.adapters.keystore.store import KeyStoreError, SigningKey, load_keys
+from bothy_server.identity.adapters.keystore.used import UsedTokens
 from bothy_server.identity.app.ports import TokenExpired, TokenInvalid
 from bothy_server.identity.domain.tokens import AccessToken, ProbeToken, SessionToken, StreamToken, Token
 from bothy_server.kernel.clock import Clock
@@ -129,21 +130,14 @@ class KeyStoreTokens:
 
     def read(self, kind: type[T], text: str) -> T:
         """Checks signature, ``typ``, ``iss``, ``aud`` and the times."""
-        wanted, now = _KINDS[kind], self._clock.now().timestamp()
-        try:
-            decoded = jwt.decode(text, self._verifying, algorithms=_ALGORITHMS)
-            claims = decoded.claims
-            if (decoded.header.get("typ"), claims["iss"], claims["aud"]) != (wanted.typ, _ISSUER, wanted.audience):
-                raise TokenInvalid("a token of another kind")
-            early = max(float(claims["iat"]), float(claims["nbf"])) > now + self._limits.leeway
-            if early or not claims["jti"]:
-                raise TokenInvalid("not valid yet")
-            if float(claims["exp"]) <= now:
-                raise TokenExpired("expired")
-            token = wanted.read(claims)
-        except (JoseError, ValueError, KeyError, TypeError) as error:
-            raise TokenInvalid("not a token of ours") from error
-        assert isinstance(token, kind)
+        return self._read(kind, text, self._clock.now().timestamp())[0]
+
+    def read_once(self, kind: type[T], text: str, used: UsedTokens) -> T:
+        """The same, and from then on ``used`` knows the token: it is refused as invalid."""
+        now = self._clock.now().timestamp()
+        token, claims = self._read(kind, text, now)
+        if not used.take(claims["jti"], float(claims["exp"]), now):
+            raise TokenInvalid("used already")
         return token
 
     def sign(self, signed: bytes) -> tuple[str, bytes]:
@@ -161,6 +155,24 @@ class KeyStoreTokens:
         except InvalidSignature:
             return False
         return True
+
+    def _read(self, kind: type[T], text: str, now: float) -> tuple[T, Mapping[str, Any]]:
+        wanted = _KINDS[kind]
+        try:
+            decoded = jwt.decode(text, self._verifying, algorithms=_ALGORITHMS)
+            claims = decoded.claims
+            if (decoded.header.get("typ"), claims["iss"], claims["aud"]) != (wanted.typ, _ISSUER, wanted.audience):
+                raise TokenInvalid("a token of another kind")
+            early = max(float(claims["iat"]), float(claims["nbf"])) > now + self._limits.leeway
+            if early or not claims["jti"]:
+                raise TokenInvalid("not valid yet")
+            if float(claims["exp"]) <= now:
+                raise TokenExpired("expired")
+            token = wanted.read(claims)
+        except (JoseError, ValueError, KeyError, TypeError) as error:
+            raise TokenInvalid("not a token of ours") from error
+        assert isinstance(token, kind)
+        return token, claims
 
     def _current(self) -> SigningKey:
         now = self._clock.now()

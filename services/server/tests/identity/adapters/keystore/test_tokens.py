@@ -12,8 +12,9 @@ from joserfc.jwk import OctKey, OKPKey
 
 from bothy_server.identity.adapters.keystore.store import KeyStoreError, add_key, load_keys
 from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens, TokenLimits
+from bothy_server.identity.adapters.keystore.used import UsedTokens
 from bothy_server.identity.app.ports import TokenExpired, TokenInvalid
-from bothy_server.identity.domain.tokens import AccessToken, SessionToken, StreamToken
+from bothy_server.identity.domain.tokens import AccessToken, ProbeToken, SessionToken, StreamToken
 from bothy_wire.signing import thumbprint
 
 IDS = [UUID(int=(0x0199AAAA << 96) | each) for each in range(1, 5)]
@@ -285,3 +286,16 @@ def test_without_a_key_that_may_sign_nothing_starts(tmp_path, clock):
     add_key(tmp_path / "keys", clock.now(), clock.now() + LEAD)
     with pytest.raises(KeyStoreError, match="no signing key may sign yet"):
         KeyStoreTokens(tmp_path / "keys", clock, LIMITS)
+
+
+# ---- once ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_token_that_counts_once_is_refused_the_second_time(tokens, folder, clock):
+    used = UsedTokens(8)
+    text, _ = tokens.mint(ProbeToken(1.0))
+    assert tokens.read_once(ProbeToken, text, used) == ProbeToken(1.0)
+    for spelled in (text, forge(folder, text, claims={"hold_s": 2.0})):
+        with pytest.raises(TokenInvalid):
+            tokens.read_once(ProbeToken, spelled, used)
+    assert tokens.read_once(ProbeToken, tokens.mint(ProbeToken(1.0))[0], used) == ProbeToken(1.0)
