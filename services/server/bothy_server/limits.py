@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bothy_server.cluster.app.inbox import InboxLimits
 from bothy_server.cluster.app.node_registry import RegistryLimits
+from bothy_server.cluster.domain import drain as drain_rule
 from bothy_server.cluster.domain import listener as listener_rule
 from bothy_server.hosts.adapters.sockets.limits import ControlLimits
 from bothy_server.hosts.app.pairing import PairingLimits
@@ -32,6 +33,19 @@ def inbox(settings: Settings) -> InboxLimits:
 def registry(settings: Settings) -> RegistryLimits:
     """Of the table of nodes."""
     return RegistryLimits(settings.cluster.status_interval, settings.cluster.node_forget_after)
+
+
+def drain(settings: Settings) -> drain_rule.Limits:
+    """Of the drain."""
+    server = settings.server
+    return drain_rule.Limits(
+        server.drain_notice,
+        server.drain_spread,
+        server.drain_control_wait,
+        server.drain_batch,
+        server.drain_batch_gap,
+        server.drain_timeout,
+    )
 
 
 def listener(settings: Settings) -> listener_rule.Limits:
@@ -106,6 +120,7 @@ def http(settings: Settings) -> ListenLimits:
         connections=server.max_connections,
         request_timeout=server.request_timeout,
         linger=settings.terminal.close_linger,
+        stop_linger=server.stop_linger,
     )
 
 

@@ -135,10 +135,17 @@ def settings(database_url: str, folder: Path, **groups: dict[str, Any]) -> Setti
     return Settings.model_validate(base)
 
 
+class Unattended(Lifecycle):
+    """Its node may ask for its own end, after a drain; it goes on until the test stops it."""
+
+    def stop(self) -> None:
+        """Asked in vain."""
+
+
 async def start(made: Settings) -> Running:
     """One node."""
     stack = AsyncExitStack()
-    parts = await stack.enter_async_context(Lifecycle())
+    parts = await stack.enter_async_context(Unattended())
     node = await wiring.start_node(made, parts)
     return Running(node, f"http://{node.public}", stack)
 

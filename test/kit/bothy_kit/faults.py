@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 from pydantic import SecretStr
 
-from bothy_kit.cluster import Running
+from bothy_kit.cluster import Running, Unattended
 from bothy_kit.links import Link, database_link, link
 from bothy_kit.processes import reserved_port
 from bothy_server import wiring
 from bothy_server.cluster.adapters.postgres.connection import APPLICATION_NAME as LISTENER
-from bothy_server.platform.lifecycle import Lifecycle
 from bothy_server.platform.setting_values import Address
 from bothy_server.platform.settings import Settings
 
@@ -80,6 +79,6 @@ async def start_behind_links(made: Settings) -> SpoilableNode:
                 "database": made.database.model_copy(update={"url": SecretStr(url)}),
             }
         )
-        parts = await stack.enter_async_context(Lifecycle())
+        parts = await stack.enter_async_context(Unattended())
         node = await wiring.start_node(behind, parts)
         return SpoilableNode(node, f"http://127.0.0.1:{front.port}", stack.pop_all(), front, database)

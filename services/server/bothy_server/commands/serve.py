@@ -37,10 +37,14 @@ def serve(role: str | None) -> None:
 async def _serve(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     async with Lifecycle() as parts:
+        on_signal = parts.stop
 
         def leave() -> None:
+            """The first signal lets a node drain, the second one ends it."""
+            nonlocal on_signal
             _log.info("leaving")
-            parts.stop()
+            act, on_signal = on_signal, parts.stop
+            act()
 
         for each in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(each, leave)
@@ -50,6 +54,7 @@ async def _serve(settings: Settings) -> None:
             _log.info("ready", extra={"role": role, "internal": str(internal)})
         else:
             node = await wiring.start_node(settings, parts)
+            on_signal = node.drain.begin
             addresses = {"public": str(node.public), "internal": str(node.internal)}
             _log.info("ready", extra={"role": role, "node": str(node.id), **addresses})
         await parts.until_stopped()

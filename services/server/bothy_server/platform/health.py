@@ -22,6 +22,8 @@ _INTERVAL_S = 1.0
 
 _PROBE = text("SELECT 1")
 
+State = Literal["starting", "ready", "draining", "leaving"]
+
 
 class Health:
     """Ready from the end of the start until the process leaves.
@@ -35,7 +37,7 @@ class Health:
         self._clock = clock
         self._clock_warn = clock_warn
         self._database_answers = False
-        self._state: Literal["starting", "ready", "leaving"] = "starting"
+        self._state: State = "starting"
         self._reports: dict[str, Callable[[], str]] = {}
 
     def report(self, name: str, check: Callable[[], str]) -> None:
@@ -47,12 +49,16 @@ class Health:
         self._database_answers = True
         self._state = "ready"
 
+    def drain(self) -> None:
+        """Not ready from now on, though it goes on with what it has."""
+        self._state = "draining"
+
     def leave(self) -> None:
         """Not ready from now on."""
         self._state = "leaving"
 
     @property
-    def state(self) -> Literal["starting", "ready", "leaving"]:
+    def state(self) -> State:
         """An edge may send new work to a process that is ready."""
         return self._state
 

@@ -26,13 +26,15 @@ class ListenError(Exception):
 class ListenLimits:
     """``message_bytes`` bounds a socket's messages, and the head of a request, until its endpoint raises the limit
     (``bothy.message_limit``) or the socket leaves ASGI. ``connections`` are open at once; a request arrives whole within
-    ``request_timeout`` seconds; open requests are waited for ``linger`` seconds at the end.
+    ``request_timeout`` seconds. A socket whose endpoint ended takes what is written within ``linger`` seconds; at the end of
+    the process open requests are waited for ``stop_linger`` seconds.
     """
 
     message_bytes: int
     connections: int
     request_timeout: float
     linger: float
+    stop_linger: float
 
 
 class Listener:
@@ -66,11 +68,20 @@ class Listener:
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                timeout_graceful_shutdown=max(1, round(limits.linger)),
+                timeout_graceful_shutdown=max(1, round(limits.stop_linger)),
             )
         )
         self.ready = self._server.ready
         """Set when connections are accepted."""
+
+    @property
+    def connections(self) -> int:
+        """Open connections, also those that only just came; sockets that left ASGI are not counted."""
+        return len(self._server.server_state.connections)
+
+    def refuse_new(self) -> None:
+        """Refuse new connections from now on. Sockets stay, and a request under way is answered; then its connection ends."""
+        self._server.refuse_new()
 
     async def run(self) -> None:
         """Serve until cancelled, then let open requests end. Raises :class:`ListenError` when serving ends by itself."""
@@ -95,6 +106,13 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.ready.set()
+
+    def refuse_new(self) -> None:
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, BoundedHttpProtocol):
+                connection.shutdown()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -101,11 +101,29 @@ class Server(Group):
     """A request must have arrived, head and body, within this time."""
     max_probes: Count = 16
     """Probes of `bothy-server doctor` that a node answers at once; each takes up to a minute."""
+    drain_timeout: Seconds = 600
+    """Longest drain: after this time the process ends with whatever is left. What stops a process must have more patience."""
+    drain_notice: SecondsOrNone = 0
+    """A node that drains refuses new connections after this time. Longer than an edge needs to see `/readyz` say 503, where one looks."""
+    drain_spread: SecondsOrNone = 5
+    """The control connections of a node that drains are closed one by one within this time, so that the other nodes are not dialled by all hosts at once."""
+    drain_control_wait: SecondsOrNone = 5
+    """Sessions leave when no control connection is left, or this long after `drain_spread`."""
+    drain_batch: Count = 50
+    """Sessions whose two sides leave at once; sides that are alone leave with the first ones."""
+    drain_batch_gap: Seconds = 0.2
+    """Time between two such batches. What is left is looked at this often."""
+    stop_linger: Seconds = 2
+    """A process that is told twice to stop, or whose drain took too long, gives what is left this long to take its last frame or answer."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.listen == self.internal_listen and self.listen.port != 0:
             raise ValueError("listen and internal_listen must differ")
+        if self.drain_notice + self.drain_spread + self.drain_control_wait >= self.drain_timeout:
+            raise ValueError(
+                "drain_timeout must be longer than drain_notice, drain_spread and drain_control_wait together"
+            )
         return self
 
 

@@ -11,17 +11,22 @@ from bothy_server.wiring.process import Foundation
 
 
 def own(
-    base: Foundation, core: Core, side_sockets: SideSockets, listener: EphemeralListener | None
+    base: Foundation,
+    core: Core,
+    control_sockets: ControlSockets,
+    side_sockets: SideSockets,
+    ear: EphemeralListener | None,
 ) -> cluster_node.Figures:
     """For its row in the table of nodes."""
     current_at = core.tail.last_current_at
     return cluster_node.Figures(
         sides=core.switchboard.sides,
         pairs=core.switchboard.pairs,
+        controls=control_sockets.connections,
         pending=core.switchboard.pending,
         unpaired_client=core.telemetry.unpaired_so_far("client"),
         unpaired_host=core.telemetry.unpaired_so_far("host"),
-        echo_age_s=None if listener is None else listener.echo_age_s,
+        echo_age_s=None if ear is None else ear.echo_age_s,
         tail_lag_s=None if current_at is None else base.clock.monotonic() - current_at,
         forwarded_bytes=side_sockets.heartbeat.forwarded_bytes,
         key_ids=core.tokens.key_ids,

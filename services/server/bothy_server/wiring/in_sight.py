@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
 
 from bothy_server import limits
 from bothy_server.platform.health import Health, internal_app
@@ -14,13 +17,22 @@ from bothy_server.platform.telemetry import Metrics
 from bothy_server.wiring.process import Foundation, reach
 
 
-async def wait_in_sight(base: Foundation, parts: Lifecycle, metrics: Metrics) -> tuple[Health, Address]:
+@dataclass(frozen=True, slots=True)
+class InSight:
+    """What the internal listener shows, and where. What is known later is added to ``app``."""
+
+    health: Health
+    app: Starlette
+    address: Address
+
+
+async def wait_in_sight(base: Foundation, parts: Lifecycle, metrics: Metrics) -> InSight:
     """The internal listener, and then the database: a process that waits for it is alive and says so."""
     health = Health(base.database, base.clock, base.settings.cluster.clock_warn)
     app, address = internal_app(health, metrics), base.settings.server.internal_listen
-    internal = await serve(parts, "internal_listener", Listener(app, address, limits.http(base.settings)))
+    listener = await serve(parts, "internal_listener", Listener(app, address, limits.http(base.settings)))
     await patiently_on(base, lambda: reach(base))
-    return health, internal
+    return InSight(health, app, listener.address)
 
 
 async def patiently_on(base: Foundation, act: Callable[[], Awaitable[None]]) -> None:
@@ -28,8 +40,8 @@ async def patiently_on(base: Foundation, act: Callable[[], Awaitable[None]]) -> 
     await patiently(act, base.clock, base.settings.database.listen_reconnect_backoff_cap)
 
 
-async def serve(parts: Lifecycle, name: str, listener: Listener) -> Address:
-    """Serve; returns the address when connections are accepted."""
+async def serve(parts: Lifecycle, name: str, listener: Listener) -> Listener:
+    """Serve; returns when connections are accepted."""
     parts.own(name, listener.run())
     await listener.ready.wait()
-    return listener.address
+    return listener

@@ -29,28 +29,27 @@ def this_process(base: Foundation, public: Address | None, node_id: NodeId | Non
     return cluster_node.Node(made, base.settings.server.role, origin, version("bothy-relay"))
 
 
-async def enter(
-    base: Foundation,
-    parts: Lifecycle,
-    uow: SqlUnitOfWork,
-    health: Health,
-    node: cluster_node.Node,
-    figures: Callable[[], cluster_node.Figures],
-) -> None:
+def registry(
+    base: Foundation, uow: SqlUnitOfWork, node: cluster_node.Node, figures: Callable[[], cluster_node.Figures]
+) -> NodeRegistry:
+    """Its place in the table, not entered yet."""
+    return NodeRegistry(uow, base.clock, node, figures, lambda: _synchronize(base), limits.registry(base.settings))
+
+
+async def enter(base: Foundation, parts: Lifecycle, health: Health, registry: NodeRegistry) -> None:
     """Enter the table of nodes, and leave it as the first thing at the end."""
-    made = NodeRegistry(uow, base.clock, node, figures, lambda: _synchronize(base), limits.registry(base.settings))
 
     @asynccontextmanager
     async def entered() -> AsyncIterator[None]:
-        await patiently_on(base, made.enter)
+        await patiently_on(base, registry.enter)
         health.enter()
         yield
         health.leave()
-        await made.leave()
+        await registry.leave()
 
-    health.report("keys", made.keys)
+    health.report("keys", registry.keys)
     await parts.start("node", entered())
-    parts.own("node_status", made.run())
+    parts.own("node_status", registry.run())
 
 
 async def _synchronize(base: Foundation) -> None:

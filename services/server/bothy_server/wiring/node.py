@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from bothy_server import limits
+from bothy_server.cluster.adapters.http.drain import drain_route
+from bothy_server.cluster.app.drain import Drain
+from bothy_server.cluster.app.drain_orders import DrainOrders
 from bothy_server.hosts.adapters.sockets.control import ControlSockets
 from bothy_server.hosts.app.control import Control
 from bothy_server.hosts.app.identify import Identify
@@ -30,7 +33,8 @@ from bothy_server.terminal.app.switchboard import Switchboard
 from bothy_server.wiring import figures, shared_use_cases
 from bothy_server.wiring.core import hear, node_core
 from bothy_server.wiring.in_sight import serve, wait_in_sight
-from bothy_server.wiring.membership import enter, this_process
+from bothy_server.wiring.leaving import REASON, NodeLeaving
+from bothy_server.wiring.membership import enter, registry, this_process
 from bothy_server.wiring.process import Foundation, foundation
 from bothy_server.wiring.public_app import public_app
 from bothy_server.wiring.worker import sweep
@@ -50,6 +54,7 @@ class Node:
     switchboard: Switchboard
     control_sockets: ControlSockets
     presence: Presence
+    drain: Drain
 
 
 async def start_node(settings: Settings, parts: Lifecycle) -> Node:
@@ -57,12 +62,12 @@ async def start_node(settings: Settings, parts: Lifecycle) -> Node:
     base = await parts.start("foundation", foundation(settings))
     tokens = shared_use_cases.tokens(base)  # keys that are missing are told before anything is waited for
     metrics = Metrics()
-    health, internal = await wait_in_sight(base, parts, metrics)
+    sight = await wait_in_sight(base, parts, metrics)
     core = node_core(base, tokens, metrics, await _tasks(parts))
     await parts.start("switchboard", _quiet_at_the_end(core.switchboard))
     parts.own("traffic", core.traffic.run())
     parts.own("presence", core.presence.run())
-    listener = await hear(base, core, parts)
+    ear = await hear(base, core, parts)
     control_sockets = ControlSockets(
         Identify(core.uow, core.tokens, base.clock, settings.server.public_origins),
         Control(
@@ -87,19 +92,26 @@ async def start_node(settings: Settings, parts: Lifecycle) -> Node:
         limits.forwarder(settings),
     )
     parts.own("keys", _keep_keys(base, core.tokens, control_sockets))
-    if settings.server.role == "all":
-        parts.own("sweep", sweep(base, core.uow).run())
+    sweeping = sweep(base, core.uow) if settings.server.role == "all" else None
+    if sweeping is not None:
+        parts.own("sweep", sweeping.run())
     figures.show(core, control_sockets, side_sockets)
 
-    parts.own("health", health.run(core.switchboard.storage_lost))
+    parts.own("health", sight.health.run(core.switchboard.storage_lost))
     node_id = NodeId(new_id(base.clock.now()))
     app = public_app(base, core, node_id, control_sockets, side_sockets)
-    linger = settings.terminal.close_linger
-    public = await serve(parts, "public_listener", Listener(app, settings.server.listen, limits.http(settings)))
-    await parts.start("sockets", _leaving(health, core.switchboard, control_sockets, side_sockets, linger))
-    own = partial(figures.own, base, core, side_sockets, listener)
-    await enter(base, parts, core.uow, health, this_process(base, public, node_id), own)
-    return Node(node_id, public, internal, core.switchboard, control_sockets, core.presence)
+    listener = await serve(parts, "public_listener", Listener(app, settings.server.listen, limits.http(settings)))
+    linger = settings.server.stop_linger
+    await parts.start("sockets", _leaving(sight.health, core.switchboard, control_sockets, side_sockets, linger))
+    own = partial(figures.own, base, core, control_sockets, side_sockets, ear)
+    entry = registry(base, core.uow, this_process(base, listener.address, node_id), own)
+    leaving = NodeLeaving(sight.health, entry, listener, control_sockets, core.switchboard, sweeping, parts.stop)
+    drain = Drain(leaving, base.clock, limits.drain(settings))
+    core.tail.subscribe(DrainOrders(core.uow, node_id, drain.begin))
+    await enter(base, parts, sight.health, entry)
+    parts.own("drain", drain.run())
+    sight.app.router.routes.append(drain_route(drain))
+    return Node(node_id, listener.address, sight.address, core.switchboard, control_sockets, core.presence, drain)
 
 
 async def _tasks(parts: Lifecycle) -> asyncio.TaskGroup:
@@ -126,11 +138,11 @@ async def _quiet_at_the_end(switchboard: Switchboard) -> AsyncIterator[None]:
 async def _leaving(
     health: Health, switchboard: Switchboard, control_sockets: ControlSockets, side_sockets: SideSockets, linger: float
 ) -> AsyncIterator[None]:
-    """At the end every socket is told that the node leaves; those that took it are gone within ``linger`` seconds."""
+    """At the end every socket that is left is told that the node leaves, and has ``linger`` seconds to take it."""
     yield
     health.leave()
-    control_sockets.close_all(CloseCode.RESTART, "the node is leaving")
-    switchboard.close_all(CloseCode.RESTART, "the node is leaving")
+    control_sockets.close_all(CloseCode.RESTART, REASON)
+    switchboard.close_all(CloseCode.RESTART, REASON)
     await switchboard.emptied(linger)
     side_sockets.heartbeat.stop()
 

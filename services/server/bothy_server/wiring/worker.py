@@ -18,7 +18,7 @@ from bothy_server.platform.telemetry import Metrics
 from bothy_server.platform.unit_of_work import SqlUnitOfWork
 from bothy_server.terminal.app.sweep import Sweep
 from bothy_server.wiring.in_sight import wait_in_sight
-from bothy_server.wiring.membership import enter, this_process
+from bothy_server.wiring.membership import enter, registry, this_process
 from bothy_server.wiring.process import STORES, Foundation, foundation
 from bothy_server.wiring.signals import outbound
 
@@ -28,12 +28,12 @@ _log = logging.getLogger(__name__)
 async def start_worker(settings: Settings, parts: Lifecycle) -> Address:
     """Sweeps, and an internal listener, whose address is returned. Signals go out, none come in."""
     base = await parts.start("foundation", foundation(settings))
-    health, internal = await wait_in_sight(base, parts, Metrics())
+    sight = await wait_in_sight(base, parts, Metrics())
     uow = SqlUnitOfWork(base.database, STORES, outbound(base, notifier(base.database)))
     parts.own("sweep", sweep(base, uow).run())
-    parts.own("health", health.run())
-    await enter(base, parts, uow, health, this_process(base, None), cluster_node.Figures)
-    return internal
+    parts.own("health", sight.health.run())
+    await enter(base, parts, sight.health, registry(base, uow, this_process(base, None), cluster_node.Figures))
+    return sight.address
 
 
 def sweep(base: Foundation, uow: SqlUnitOfWork) -> Sweep:

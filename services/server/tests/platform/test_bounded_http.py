@@ -82,7 +82,9 @@ class Served:
 async def served(request):
     """Limits as the test's ``bounds`` say; a test that does not end fails."""
     bounds = {"connections": 100, "request_timeout": 10} | request.param
-    listener = Listener(app, Address("127.0.0.1", 0), ListenLimits(message_bytes=HEAD_BYTES, linger=1, **bounds))
+    listener = Listener(
+        app, Address("127.0.0.1", 0), ListenLimits(message_bytes=HEAD_BYTES, linger=1, stop_linger=1, **bounds)
+    )
     async with asyncio.timeout(30), Lifecycle() as parts, AsyncExitStack() as stack:
         parts.own("listener", listener.run())
         await listener.ready.wait()

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 
 import httpx2
 import pytest
@@ -10,13 +11,15 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+from websockets.asyncio.client import connect
 
 from bothy_server.platform.lifecycle import ComponentEnded, Lifecycle
 from bothy_server.platform.serving import Listener, ListenError, ListenLimits
 from bothy_server.platform.setting_values import Address
 
-LIMITS = ListenLimits(message_bytes=16384, connections=100, request_timeout=10, linger=5)
+LIMITS = ListenLimits(message_bytes=16384, connections=100, request_timeout=10, linger=5, stop_linger=5)
 
 
 class Slow:
@@ -74,6 +77,51 @@ async def test_an_open_request_is_answered_at_the_end(slow):
         assert (await asking).text == "here"
         with pytest.raises(httpx2.ConnectError):
             await client.get(f"http://{made.address}/")
+
+
+async def test_one_that_refuses_new_connections_finishes_what_is_open(slow):
+    """A drain's third step: who is refused at TCP is led elsewhere by the edge at once."""
+    async with httpx2.AsyncClient() as client, Lifecycle() as parts:
+        made = listener(slow)
+        parts.own("listener", made.run())
+        await made.ready.wait()
+        idle_reader, idle = await asyncio.open_connection(made.address.host, made.address.port)
+        asking = asyncio.create_task(client.get(f"http://{made.address}/"))
+        await slow.asked.wait()
+        made.refuse_new()
+        made.refuse_new()
+        assert await idle_reader.read() == b"", "a connection without a request ends"
+        idle.close()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(made.address.host, made.address.port)
+        assert (asking.done(), made.connections) == (False, 1)
+        slow.go.set()
+        answer = await asking
+        assert (answer.text, answer.headers["connection"]) == ("here", "close")
+        async with asyncio.timeout(10):
+            while made.connections:  # noqa: ASYNC110 - nobody announces it
+                await asyncio.sleep(0.001)
+
+
+async def test_sockets_stay_when_new_connections_are_refused():
+    """uvicorn's own shutdown would send 1012 to each of them at once."""
+
+    async def echo(websocket: WebSocket) -> None:
+        await websocket.accept()
+        with suppress(WebSocketDisconnect):
+            while True:
+                await websocket.send_text(await websocket.receive_text())
+
+    async with Lifecycle() as parts:
+        made = Listener(Starlette(routes=[WebSocketRoute("/", echo)]), Address("127.0.0.1", 0), LIMITS)
+        parts.own("listener", made.run())
+        await made.ready.wait()
+        async with connect(f"ws://{made.address}/", proxy=None) as socket_:
+            await socket_.send("before")
+            assert await socket_.recv() == "before"
+            made.refuse_new()
+            await socket_.send("after")
+            assert (await socket_.recv(), made.connections) == ("after", 1)
 
 
 async def test_a_taken_port_is_named(slow):

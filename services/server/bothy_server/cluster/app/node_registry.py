@@ -1,14 +1,16 @@
-"""A process enters itself, says how it is, and leaves; anybody may ask who is there (``docs/spec/cluster.md``, N5)."""
+"""A process enters itself, says how it is, and leaves; anybody may ask who is there, or ask one to go (``docs/spec/cluster.md``, N5)."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from bothy_server.cluster.domain.node import WRITES_HEARD, Figures, ListedNode, Node, missing_keys
+from bothy_server.cluster.domain.node import WRITES_HEARD, Figures, ListedNode, Node, NodeState, missing_keys
 from bothy_server.kernel.clock import Clock
+from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import Event, StorageUnavailable, UnitOfWork
 from bothy_wire.ids import NodeId
 
@@ -26,11 +28,17 @@ class RegistryLimits:
 class NodeStore(Protocol):
     """Rows of nodes."""
 
-    async def write(self, node: Node, figures: Figures) -> None:
-        """Heartbeat and status of a node; enters one that has no row."""
+    async def write(self, node: Node, state: NodeState, figures: Figures) -> None:
+        """Heartbeat and status of a node; enters one that has no row. ``active`` takes no order back that the row holds."""
+
+    async def state(self, node_id: NodeId) -> NodeState | None:
+        """The state in its row."""
+
+    async def drain(self, node_id: NodeId) -> bool:
+        """``active`` to ``draining``; whether it was active."""
 
     async def leave(self, node_id: NodeId) -> None:
-        """``active`` to ``leaving``."""
+        """Any state to ``leaving``."""
 
     async def signing_keys(self, within_s: float) -> set[str]:
         """The keys that nodes sign with that wrote their status within the last seconds."""
@@ -62,29 +70,44 @@ class NodeRegistry:
         self._synchronize = synchronize
         self._limits = limits
         self._missing: tuple[str, ...] = ()
+        self._state = NodeState.ACTIVE
+        self._told = NodeState.ACTIVE
+        self._due = asyncio.Event()
 
     async def enter(self) -> None:
         """Tell the others of this node."""
         async with self._uow() as unit:
-            await unit.of(NodeStore).write(self._node, self._figures())
+            await unit.of(NodeStore).write(self._node, self._state, self._figures())
             unit.emit(Event("node.changed", node_id=self._node.id))
+
+    def drain(self) -> None:
+        """It is ``draining`` from now on: written at once, or as soon as the database answers."""
+        self._state = NodeState.DRAINING
+        self._due.set()
 
     async def run(self) -> None:
         """Write every interval until cancelled. While the database is away the last clock reading holds."""
         while True:
-            await self._clock.sleep_until(self._clock.monotonic() + self._limits.interval)
+            timer = self._clock.call_at(self._clock.monotonic() + self._limits.interval, self._due.set)
             try:
+                await self._due.wait()
+                self._due.clear()
                 await self.write()
             except StorageUnavailable:
                 continue
+            finally:
+                timer.cancel()
 
     async def write(self) -> None:
         """One status; looks for keys of other nodes that this one lacks."""
-        figures = self._figures()
+        figures, state = self._figures(), self._state
         async with self._uow() as unit:
             store = unit.of(NodeStore)
-            await store.write(self._node, figures)
+            await store.write(self._node, state, figures)
             signing = await store.signing_keys(WRITES_HEARD * self._limits.interval)
+            if state is not self._told:
+                unit.emit(Event("node.changed", node_id=self._node.id))
+        self._told = state
         await self._synchronize()
         missing = missing_keys(figures.key_ids, signing)
         if missing and missing != self._missing:
@@ -117,6 +140,21 @@ class NodeDirectory:
         """Also those that left or died and were not forgotten yet."""
         async with self._uow() as unit:
             return await unit.of(NodeStore).all()
+
+    async def drain(self, node_id: NodeId) -> ListedNode:
+        """Ask a node to leave in order; what was known of it. Asking again changes nothing. Raises ``Problem``."""
+        async with self._uow() as unit:
+            store = unit.of(NodeStore)
+            found = next((each for each in await store.all() if each.node.id == node_id), None)
+            if found is None:
+                raise Problem(404, "node_not_found", "No node has this id; `bothy-server node list` shows them.")
+            if found.node.role == "worker":
+                raise Problem(409, "node_not_drained", "A worker holds no connection; it is stopped without a drain.")
+            if found.state is NodeState.LEAVING:
+                raise Problem(409, "node_not_drained", "The node has left.")
+            if await store.drain(node_id):
+                unit.emit(Event("node.changed", node_id=node_id))
+        return found
 
     async def prune(self) -> int:
         """Forget nodes that were silent for long; how many."""

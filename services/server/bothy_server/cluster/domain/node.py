@@ -17,9 +17,10 @@ WRITES_HEARD = 3
 
 
 class NodeState(StrEnum):
-    """A node that was killed stays ``active``; its heartbeat tells."""
+    """A node that was killed stays as it was; its heartbeat tells."""
 
     ACTIVE = "active"
+    DRAINING = "draining"
     LEAVING = "leaving"
 
 
@@ -39,6 +40,7 @@ class Figures:
 
     sides: int = 0
     pairs: int = 0
+    controls: int = 0
     pending: int = 0
     unpaired_client: int = 0
     unpaired_host: int = 0

@@ -61,12 +61,14 @@ class Means:
 class Rendezvous:
     """One session on this node. It is over when the rule waits for nothing and nothing is under way."""
 
-    def __init__(self, session_id: SessionId, means: Means, over: Callable[[SessionId], None]) -> None:
+    def __init__(
+        self, session_id: SessionId, means: Means, over: Callable[[SessionId], None], *, draining: bool
+    ) -> None:
         """``over`` is told when this object may be forgotten; it must be the only one of its session until then."""
         self._session_id = session_id
         self._means = means
         self._over = over
-        self._state = rule.State(away=means.storage.away)
+        self._state = rule.State(away=means.storage.away, draining=draining)
         self._record: SessionRecord | None = None
         self._links: dict[int, SideLink] = {}
         self._identities: dict[int, Identity] = {}
@@ -81,6 +83,11 @@ class Rendezvous:
     def paired(self) -> bool:
         """Whether bytes pass."""
         return rule.is_paired(self._state)
+
+    @property
+    def links(self) -> set[SideLink]:
+        """The sides here, also those whose row is not read yet."""
+        return set(self._links.values())
 
     @property
     def remembered_host(self) -> HostIdentity | None:
@@ -300,7 +307,7 @@ class Rendezvous:
         _log.exception("rendezvous failed")
         for task in self._under_way - {asyncio.current_task()}:
             task.cancel()  # what it would answer was asked by the state that is gone
-        self._state = rule.State(away=self._means.storage.away)
+        self._state = rule.State(away=self._means.storage.away, draining=self._state.draining)
         for link in list(self._links.values()):
             link.close(CloseCode.INTERNAL)
 

@@ -66,12 +66,17 @@ class Sweep:
         self._limits = limits
         self._prunes = prunes
         self._sight = Sight(limits.presence_window, limits.interval)
+        self._halted = False
+
+    def halt(self) -> None:
+        """No round begins any more: the node drains, and ends no row (N2)."""
+        self._halted = True
 
     async def run(self) -> None:
         """Sweep until cancelled; a database that is away is tried again at the next round."""
         while True:
             try:
-                ended = await self.once()
+                ended = 0 if self._halted else await self.once()
             except StorageUnavailable:
                 _log.warning("sweep skipped: the database does not answer")
             except Exception:  # noqa: BLE001 - a defect in one round must not end the node that sweeps

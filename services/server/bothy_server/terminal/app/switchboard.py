@@ -78,12 +78,16 @@ class Switchboard:
         self._sessions: dict[SessionId, Rendezvous] = {}
         self._places: dict[SideLink, tuple[Rendezvous, int]] = {}
         self._registered = 0
+        self._draining = False
+        self._dismissed: set[SideLink] = set()
         self._empty = asyncio.Event()
 
     # ---- what happens -------------------------------------------------------------------------------------------
 
     def expect(self, record: SessionRecord) -> None:
         """A signal said that sides of this session may come here. Beyond the bound E2 serves a side that comes unexpected."""
+        if self._draining:
+            return
         if record.id in self._sessions or len(self._sessions) < self._bounds.expectations:
             self._rendezvous(record.id).expect(record)
 
@@ -121,6 +125,7 @@ class Switchboard:
 
     def gone(self, link: SideLink, code: int) -> None:  # noqa: ARG002 - the port tells it; no rule asks why
         """A connection ended. Compares identity: an old link never removes a newer side (E7)."""
+        self._dismissed.discard(link)
         place = self._places.pop(link, None)
         if place is not None:
             rendezvous, conn = place
@@ -176,6 +181,25 @@ class Switchboard:
         """Sides that wait for their session's first pairing."""
         return sum(len(each.unmet) for each in self._sessions.values())
 
+    # ---- the end ------------------------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """From now on this node expects nobody, and acts for no session (N2)."""
+        self._draining = True
+        for rendezvous in list(self._sessions.values()):
+            rendezvous.feed(rule.Drain())
+
+    def dismiss(self, pairs: int, code: int, reason: str) -> None:
+        """Close every side that is alone, and both sides of so many pairs, of those that are not closed yet (N2)."""
+        for rendezvous in list(self._sessions.values()):
+            links = rendezvous.links - self._dismissed
+            if not links or (rendezvous.paired and pairs == 0):
+                continue
+            pairs -= rendezvous.paired
+            self._dismissed |= links
+            for link in links:
+                link.close(code, reason)
+
     def close_all(self, code: int, reason: str) -> None:
         """Close every side, both of a pair at once; for the stop of the node."""
         for link in list(self._places):
@@ -187,17 +211,21 @@ class Switchboard:
             rendezvous.stop()
 
     async def emptied(self, within: float) -> None:
-        """Return when no side is left, or after ``within`` seconds."""
+        """Return when no side is left; after ``within`` seconds those that are left are dropped."""
         self._empty.clear()
         timer = self._clock.call_at(self._clock.monotonic() + within, self._empty.set)
         if self._places:
             await self._empty.wait()
         timer.cancel()
+        for link in list(self._places):
+            link.abort()
 
     def _rendezvous(self, session_id: SessionId) -> Rendezvous:
         rendezvous = self._sessions.get(session_id)
         if rendezvous is None:
-            rendezvous = self._sessions[session_id] = Rendezvous(session_id, self._means, self._forget)
+            rendezvous = self._sessions[session_id] = Rendezvous(
+                session_id, self._means, self._forget, draining=self._draining
+            )
         return rendezvous
 
     def _forget(self, session_id: SessionId) -> None:

@@ -10,6 +10,7 @@ import pytest
 from bothy_kit.manual_clock import ManualClock
 from bothy_server.cluster.app.node_registry import NodeDirectory, NodeRegistry, RegistryLimits
 from bothy_server.cluster.domain.node import Figures, Node, NodeState
+from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import StorageUnavailable
 from bothy_wire.ids import NodeId
 
@@ -152,3 +153,66 @@ async def test_a_failed_write_is_told_to_the_caller(rows, new_process):
     rows.away = True
     with pytest.raises(StorageUnavailable):
         await new_process().registry.enter()
+
+
+# ---- drain ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_drain_is_told_at_once(rows, new_process):
+    process = new_process()
+    await process.registry.enter()
+    running = asyncio.create_task(process.registry.run())
+    await rows.clock.wait_for_timer()
+    process.figures = replace(FIGURES, sides=2, controls=1)
+    process.registry.drain()
+    async with asyncio.timeout(10):
+        while process.synchronized == 0:  # noqa: ASYNC110 - written behind our back, at no instant of the clock
+            await asyncio.sleep(0.001)
+    running.cancel()
+    found = await listed(rows, process)
+    assert (found.state, found.figures) == (NodeState.DRAINING, process.figures)
+    await process.registry.write()
+    assert await rows.events(node_id=process.node.id) == ["node.changed"] * 2, "once when it entered, once now"
+
+
+async def test_a_drain_begun_without_the_database_is_told_later(rows, new_process):
+    process = new_process()
+    await process.registry.enter()
+    process.registry.drain()
+    rows.away = True
+    with pytest.raises(StorageUnavailable):
+        await process.registry.write()
+    rows.away = False
+    await process.registry.write()
+    assert (await listed(rows, process)).state is NodeState.DRAINING
+    assert await rows.events(node_id=process.node.id) == ["node.changed"] * 2
+
+
+async def test_an_order_in_the_row_stays_when_the_node_writes(rows, new_process):
+    process = new_process()
+    await process.registry.enter()
+    directory = NodeDirectory(rows.uow, LIMITS)
+    for _ in range(2):
+        assert (await directory.drain(process.node.id)).node == process.node
+    assert await rows.events(node_id=process.node.id) == ["node.changed"] * 2, "the second order changed nothing"
+    await process.registry.write()
+    assert (await listed(rows, process)).state is NodeState.DRAINING
+
+
+async def test_who_cannot_drain_is_told(rows, new_process):
+    process, worker = new_process(), new_process()
+    worker.registry = NodeRegistry(
+        rows.uow, rows.clock, replace(worker.node, role="worker"), Figures, worker.synchronize, LIMITS
+    )
+    await worker.registry.enter()
+    await process.registry.enter()
+    await process.registry.leave()
+    directory = NodeDirectory(rows.uow, LIMITS)
+    for node_id, code in (
+        (worker.node.id, "node_not_drained"),
+        (process.node.id, "node_not_drained"),
+        (NodeId(rows.new_id()), "node_not_found"),
+    ):
+        with pytest.raises(Problem) as refused:
+            await directory.drain(node_id)
+        assert refused.value.code == code

@@ -209,6 +209,20 @@ async def test_it_runs_every_interval_whatever_one_round_meets(rows, lab, caplog
     assert (await rows.record(late.id)).close_reason == "max_duration"
 
 
+async def test_a_node_that_drains_sweeps_no_more(rows, lab):
+    sweep = await settled(rows)
+    sweep.halt()
+    late = await aged(rows, lab, ACTIVE, "expires_at", 1)
+    running = asyncio.create_task(sweep.run())
+    for _ in range(2):
+        assert await rows.clock.wait_for_timer() == LIMITS.interval
+        rows.clock.advance(LIMITS.interval)
+    await rows.clock.wait_for_timer()
+    running.cancel()
+    assert (await rows.record(late.id)).close_reason is None
+    assert await sweep.once() == 1, "it was due"
+
+
 def test_a_window_is_seen_without_a_gap():
     sight = Sight(30, 10)
     assert not sight.seen(100)

@@ -24,6 +24,11 @@ async def other(rows, device, host):
     return await rows.session(device, host)
 
 
+@pytest.fixture
+def new_session(rows, device, host):
+    return lambda: rows.session(device, host)
+
+
 async def test_sides_and_pairs_are_counted_as_they_come_and_go(board, session, other):
     switchboard = board.switchboard
     assert (switchboard.sides, switchboard.pairs, switchboard.pending, switchboard.registered()) == (0, 0, 0, set())
@@ -172,13 +177,13 @@ async def test_at_the_stop_every_side_is_told(board, session, other):
 
 
 async def test_the_stop_waits_no_longer_than_it_may(board, session):
-    await board.accepted(board.device(session))
+    side = await board.accepted(board.device(session))
     emptied = asyncio.create_task(board.switchboard.emptied(10))
     await board.rows.clock.wait_for_timer(within=10)
     assert not emptied.done()
     board.rows.clock.advance(10)
     await emptied
-    assert board.switchboard.sides == 1
+    assert side.closed == (1006, ""), "it is dropped"
 
 
 async def test_a_node_that_stopped_ends_nothing_any_more(board, rows, session):
@@ -193,6 +198,47 @@ async def test_a_node_that_stopped_ends_nothing_any_more(board, rows, session):
 
 async def test_an_empty_node_waits_for_nobody(board):
     await board.switchboard.emptied(10)
+
+
+# ---- the node drains ------------------------------------------------------------------------------------------------
+
+
+async def test_a_node_that_drains_expects_nobody(board, rows, session, other):
+    board.switchboard.expect(session)
+    board.switchboard.drain()
+    board.switchboard.expect(other)
+    assert board.switchboard.registered() == set()
+    rows.clock.advance(1000)
+    assert await rows.record(session.id) == session, "and ends no row"
+
+
+async def test_who_comes_during_a_drain_is_still_served_and_no_host_is_asked(board, rows, session):
+    """An open or attach that was under way must not fail for it."""
+    board.switchboard.drain()
+    device, host = await board.pair(session)
+    host.vanish()
+    await board.until(lambda: device.discards)
+    board.switchboard.text(device, READY)
+    rows.clock.advance(1)
+    host = board.host(session)
+    await board.until(lambda: {device, host} in board.pump.joined)
+    assert board.signals.sent == []
+
+
+async def test_sides_leave_in_batches_the_lone_ones_first(board, new_session):
+    pairs = [await board.pair(await new_session()) for _ in range(3)]
+    lone = await board.accepted(board.device(await new_session()))
+    gone = 1012, "bye"
+    board.switchboard.dismiss(2, *gone)
+    assert lone.closed == gone
+    assert sorted(tuple(side.closed for side in pair) for pair in pairs if pair[0].closed) == [(gone, gone)] * 2
+    assert board.switchboard.sides == 7, "told, not gone"
+    board.switchboard.dismiss(2, *gone)
+    assert [side.closed for pair in pairs for side in pair] == [gone] * 6, "who was told counts no more"
+    await board.until(lambda: board.switchboard.sides == 0)
+    late = board.device(await new_session())
+    board.switchboard.dismiss(2, *gone)
+    assert late.closed == gone
 
 
 # ---- the database is away -------------------------------------------------------------------------------------------

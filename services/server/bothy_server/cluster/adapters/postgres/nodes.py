@@ -14,15 +14,20 @@ from bothy_wire.ids import NodeId
 _FIGURES = [field.name for field in fields(Figures)]
 _WRITE = text(f"""
     WITH node AS (
-        INSERT INTO cluster_nodes (node_id, origin, role, version) VALUES (:id, :origin, :role, :version)
-        ON CONFLICT (node_id) DO UPDATE SET heartbeat_at = now() RETURNING node_id
+        INSERT INTO cluster_nodes AS known (node_id, origin, role, version, state)
+        VALUES (:id, :origin, :role, :version, :state)
+        ON CONFLICT (node_id) DO UPDATE SET heartbeat_at = now(),
+            state = CASE WHEN excluded.state = 'active' THEN known.state ELSE excluded.state END
+        RETURNING node_id
     )
     INSERT INTO node_status (node_id, {", ".join(_FIGURES)})
     SELECT node_id, {", ".join(f":{name}" for name in _FIGURES)} FROM node
     ON CONFLICT (node_id) DO UPDATE
     SET written_at = now(), {", ".join(f"{name} = excluded.{name}" for name in _FIGURES)}
 """)
+_DRAIN = text("UPDATE cluster_nodes SET state = 'draining' WHERE node_id = :id AND state = 'active'")
 _LEAVE = text("UPDATE cluster_nodes SET state = 'leaving', heartbeat_at = now() WHERE node_id = :id")
+_STATE = text("SELECT state FROM cluster_nodes WHERE node_id = :id")
 _SIGNING_KEYS = text("""
     SELECT DISTINCT signs_with FROM node_status
     WHERE signs_with IS NOT NULL AND written_at > now() - make_interval(secs => :within_s)
@@ -41,10 +46,19 @@ class PostgresNodeStore:
         """Bound to the unit's connection."""
         self._connection = connection
 
-    async def write(self, node: Node, figures: Figures) -> None:
+    async def write(self, node: Node, state: NodeState, figures: Figures) -> None:
         """See the port."""
-        values = asdict(node) | asdict(figures) | {"key_ids": list(figures.key_ids)}
+        values = asdict(node) | {"state": state.value} | asdict(figures) | {"key_ids": list(figures.key_ids)}
         await self._connection.execute(_WRITE, values)
+
+    async def state(self, node_id: NodeId) -> NodeState | None:
+        """See the port."""
+        state = (await self._connection.execute(_STATE, {"id": node_id})).scalar_one_or_none()
+        return None if state is None else NodeState(state)
+
+    async def drain(self, node_id: NodeId) -> bool:
+        """See the port."""
+        return (await self._connection.execute(_DRAIN, {"id": node_id})).rowcount == 1
 
     async def leave(self, node_id: NodeId) -> None:
         """See the port."""

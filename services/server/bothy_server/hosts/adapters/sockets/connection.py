@@ -106,6 +106,11 @@ class Connection:
         return self._admitted.conn_id
 
     @property
+    def leaving(self) -> bool:
+        """Whether it is on its way out."""
+        return self._leaving
+
+    @property
     def eligible(self) -> bool:
         """Reported, and not on its way out."""
         return self._report is not None and not self._leaving

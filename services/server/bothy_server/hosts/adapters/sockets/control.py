@@ -62,6 +62,12 @@ class ControlSockets:
         for connection in list(self._open):
             connection.send(HostKeys(jwks=self._jwks()))
 
+    def dismiss(self, count: int, code: int, reason: str) -> None:
+        """Close so many connections, of those that are not closed yet."""
+        staying = [connection for connection in self._open if not connection.leaving]
+        for connection in staying[:count]:
+            connection.close(code, reason)
+
     def close_all(self, code: int, reason: str) -> None:
         """Close every connection; for the stop of the node."""
         for connection in list(self._open):
