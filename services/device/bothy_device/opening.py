@@ -80,9 +80,7 @@ class Opening:
             session_user=opened.session_user,
             term=(os.environ.get("TERM") or "dumb")[:TERM_BYTES],
             limits=flow.Limits(
-                handshake_timeout=channel.handshake_timeout,
-                input_window=channel.input_window,
-                output_window=channel.output_window,
+                handshake_timeout=channel.handshake_timeout, input_window=channel.input_window
             ),
         )
 

@@ -38,8 +38,6 @@ class Channel(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds that a failed channel waits for the relay's word before it closes."""
     input_window: Bytes = 64 * 1024
     """Bytes under way to the host that it has not written to its terminal yet."""
-    output_window: Bytes = 256 * 1024
-    """Bytes under way from the host that this terminal has not taken yet."""
 
 
 class Wire(Struct, frozen=True, forbid_unknown_fields=True):

@@ -60,14 +60,18 @@ class FakeHost:
         self.connection = None
 
     async def receive(self, message):
-        for event in self.end.receive(message, asyncio.get_running_loop().time()):
+        now = asyncio.get_running_loop().time()
+        for event in self.end.receive(message, now):
             match event:
                 case host_end.Offered() if self.refusal:
                     self.end.refuse(self.refusal)
                 case host_end.Offered(message1):
                     resume = "repaint" if message1.lineage and message1.lineage == self.end.lineage else "new"
                     self.end.accept(
-                        resume, self.end.lineage if resume == "repaint" else os.urandom(16), self.end.output_position
+                        resume,
+                        self.end.lineage if resume == "repaint" else os.urandom(16),
+                        self.end.output_position,
+                        now,
                     )
                 case host_end.Opened(columns, rows, term):
                     self.sizes.append((columns, rows))
@@ -101,7 +105,7 @@ class FakeHost:
         while data:
             await self.until(lambda: self.end.output_credit > 0)
             piece = data[: self.end.output_credit]
-            self.end.output(piece)
+            self.end.output(piece, asyncio.get_running_loop().time())
             await self.flush()
             data = data[len(piece) :]
 

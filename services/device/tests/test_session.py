@@ -83,7 +83,7 @@ class World:
             match event:
                 case Offered(message1):
                     known = message1.lineage == LINEAGE
-                    self.host.accept("repaint" if known else "new", LINEAGE, self.host.output_position)
+                    self.host.accept("repaint" if known else "new", LINEAGE, self.host.output_position, self.now)
                 case Input(data):
                     self.typed += data
                     if self.reads_input:
@@ -155,17 +155,19 @@ def test_a_handshake_that_nobody_answers_ends_in_4107():
 
 
 def test_output_is_acknowledged_when_the_terminal_took_it(world):
-    world.host.output(b"x" * 1000)
+    world.host.output(b"x" * 1000, world.now)
     assert world.deliver() == [Show(b"x" * 1000)]
     assert world.host.acknowledged == 0
-    world.feed(Written(400))
+    world.feed(Written(249))
     assert world.host.acknowledged == 0
-    world.feed(Written(600))
+    world.feed(Written(1))
+    assert world.host.acknowledged == 250  # a quarter
+    world.feed(Written(750))
     assert world.host.acknowledged == 1000
 
 
 def test_the_exit_waits_for_the_terminal_and_is_acknowledged(world):
-    world.host.output(b"bye")
+    world.host.output(b"bye", world.now)
     world.host.exit(3)
     assert world.deliver() == [Show(b"bye")]
     assert world.feed(Closed(4100, "process_exited")) == []
@@ -173,7 +175,7 @@ def test_the_exit_waits_for_the_terminal_and_is_acknowledged(world):
 
 
 def test_the_exit_is_acknowledged_while_connected(world):
-    world.host.output(b"bye")
+    world.host.output(b"bye", world.now)
     world.host.exit(3)
     world.deliver()
     assert world.feed(Written(3)) == [Leave(3)]
@@ -182,7 +184,7 @@ def test_the_exit_is_acknowledged_while_connected(world):
 
 
 def test_a_close_is_told_behind_the_output(world):
-    world.host.output(b"last words")
+    world.host.output(b"last words", world.now)
     world.deliver()
     assert world.feed(Closed(4100, "revoked")) == []
     (leave,) = world.feed(Written(10))
@@ -326,7 +328,7 @@ def test_a_signal_says_how_to_go_on(world):
 
 
 def test_a_signal_behind_the_exit_promises_nothing(world):
-    world.host.output(b"bye")
+    world.host.output(b"bye", world.now)
     world.host.exit(0)
     world.deliver()
     assert world.feed(Quit(143, "terminated")) == [Leave(143, "terminated")]
@@ -337,7 +339,7 @@ def test_a_signal_before_the_terminal_has_nothing_to_go_on():
 
 
 def test_a_repaint_stands_for_the_output_that_the_terminal_has_not_taken(world):
-    world.host.output(b"old output")
+    world.host.output(b"old output", world.now)
     world.deliver()
     world.feed(Written(4))
     world.unpair()
@@ -347,7 +349,7 @@ def test_a_repaint_stands_for_the_output_that_the_terminal_has_not_taken(world):
     assert [type(effect) for effect in effects] == [Discard, Show, Show]
     assert world.feed(Written(6)) == []
     world.feed(Written(100_000))
-    world.host.output(b"new")
+    world.host.output(b"new", world.now)
     assert world.deliver() == [Show(b"new")]
     world.feed(Written(3))
     assert world.host.acknowledged == world.host.output_position

@@ -62,7 +62,7 @@ class Conversation:
         self._output = Output(
             host.make_screen(own.repaint_bytes),
             replay_bytes=own.replay_bytes,
-            window=channel.output_window,
+            window=channel.output_window_max,
             hold=own.hold_output,
             now=steady(),
         )
@@ -133,7 +133,7 @@ class Conversation:
     def take_outgoing(self) -> list[bytes]:
         """The messages to send now, in order."""
         while data := self._output.take(self._end.output_credit):
-            self._end.output(data)
+            self._end.output(data, steady())
         if self._status is not None and self._end.open and self._output.complete and not self._exit_sent:
             # A device that resumed behind the exit status has it already.
             self._exit_sent = True
@@ -204,7 +204,7 @@ class Conversation:
         resume = self._end.resume_of(message1, self._output.start)
         position = message1.output_processed if resume == "exact" else self._output.end
         lineage = self._end.lineage if resume != "new" else None
-        self._end.accept(resume, lineage or os.urandom(LINEAGE_BYTES), position)
+        self._end.accept(resume, lineage or os.urandom(LINEAGE_BYTES), position, steady())
         self._output.joining(position)
         self._resume = resume
 

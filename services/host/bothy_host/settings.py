@@ -86,11 +86,17 @@ class ChannelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     fail_grace: Positive = 1
     input_window: Bytes = 64 * 1024
     output_window: Bytes = 256 * 1024
+    output_window_min: Bytes = 16 * 1024
+    output_window_max: Bytes = 1024 * 1024
 
     def limits(self) -> channel.Limits:
         """What the channel itself needs of these."""
         return channel.Limits(
-            handshake_timeout=self.handshake_timeout, input_window=self.input_window, output_window=self.output_window
+            handshake_timeout=self.handshake_timeout,
+            input_window=self.input_window,
+            output_window=self.output_window,
+            output_window_min=self.output_window_min,
+            output_window_max=self.output_window_max,
         )
 
 
@@ -195,6 +201,13 @@ def _check(settings: Settings, origin: str) -> None:
     if settings.host.repaint_bytes + len(RESET) > limits.REPAINT_TOTAL_BYTES:
         raise SettingsError(
             f"{origin}: host.repaint_bytes is not below {limits.REPAINT_TOTAL_BYTES}, the most that a device takes"
+        )
+    windows = settings.channel
+    if not windows.output_window_min <= windows.output_window <= windows.output_window_max:
+        raise SettingsError(f"{origin}: channel.output_window is not between output_window_min and output_window_max")
+    if windows.output_window_max > limits.OUTPUT_WINDOW_BYTES:
+        raise SettingsError(
+            f"{origin}: channel.output_window_max is above {limits.OUTPUT_WINDOW_BYTES}, the most that a device takes"
         )
     for name, profile in settings.profile.items():
         if profile.command is not None and not Path(profile.command[0]).is_absolute():

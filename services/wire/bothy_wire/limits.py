@@ -40,6 +40,8 @@ REKEY_RECORDS = 65_536
 """Each direction applies Noise REKEY after this many records."""
 REPAINT_TOTAL_BYTES = 1024 * 1024
 """Most bytes of the repaint of one channel, all its records together. It needs no window, so this is what bounds it."""
+OUTPUT_WINDOW_BYTES = 4 * 1024 * 1024
+"""Most bytes of output in flight that a device takes; a host keeps to a window of its own below it."""
 LINEAGE_BYTES = 16
 SIZE_MIN, SIZE_MAX = 1, 1000
 """Columns and rows of a terminal."""

@@ -43,7 +43,7 @@ from bothy_wire.channel.input_queue import InputQueue
 from bothy_wire.channel.noise import Initiator
 from bothy_wire.channel.records import Opener, Sealer
 from bothy_wire.errors import ChannelError
-from bothy_wire.limits import REPAINT_TOTAL_BYTES
+from bothy_wire.limits import OUTPUT_WINDOW_BYTES, REPAINT_TOTAL_BYTES
 
 __all__ = [
     "DeviceEnd",
@@ -113,7 +113,7 @@ class DeviceEnd:
         self._size: tuple[int, int] | None = None  # to send
         self._lineage: bytes | None = None
         self._input = InputQueue(limits.input_window)
-        self._printed = Arrivals(limits.output_window)
+        self._printed = Arrivals(OUTPUT_WINDOW_BYTES)
         self._round_trip: float | None = None
         self._opened_once = False
 
@@ -206,7 +206,7 @@ class DeviceEnd:
     def processed(self, count: int) -> None:
         """The terminal took ``count`` bytes of :class:`Output` (an :class:`Exited` counts 1).
 
-        Acknowledged after every quarter window, and when all that came is processed.
+        Acknowledged after every quarter of what was not, and when all that came is processed.
         """
         self._printed.settle(count)
         if isinstance(self._state, _Channel):
@@ -313,8 +313,7 @@ class DeviceEnd:
 
     def _acknowledge_when_due(self, channel: _Channel) -> None:
         # Repeated output moves this too: it is processed when it arrives.
-        progress = self._printed.acknowledgeable - channel.acknowledged
-        if progress > 0 and (self._printed.caught_up or progress >= self._limits.output_window // 4):
+        if self._printed.due(channel.acknowledged):
             channel.ack_due = True
 
     def _due(self, channel: _Channel) -> Iterator[records.Record]:

@@ -17,21 +17,25 @@ from bothy_wire.errors import ChannelError, LocalError
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The configuration of a channel end (keys ``channel.*``); windows must be the same at both ends."""
+    """The configuration of a channel end (keys ``channel.*``); the input window must be the same at both ends."""
 
     handshake_timeout: float = 10.0
     """Seconds from the pairing to an open channel."""
     input_window: int = 64 * 1024
     """Bytes typed that the host has not yet written to the pseudo-terminal."""
     output_window: int = 256 * 1024
-    """Bytes of output that the device's terminal has not yet taken."""
+    """Bytes of output that the device's terminal has not yet taken, at the start of a channel."""
+    output_window_min: int = 16 * 1024
+    output_window_max: int = 1024 * 1024
+    """And what the host makes of it as it sees how fast they go; see :mod:`bothy_wire.channel.window`."""
 
 
 class Departures:
     """The sending end of a direction."""
 
     def __init__(self, window: int) -> None:
-        self._window = window
+        self.window = window
+        """Bytes that may be in flight. A smaller one than before takes nothing back; it waits."""
         self.sent = 0
         """Position sent on this channel."""
         self.reached = 0
@@ -40,9 +44,14 @@ class Departures:
         """Position that the peer settled."""
 
     @property
+    def in_flight(self) -> int:
+        """Bytes sent and not settled."""
+        return self.sent - self.acknowledged
+
+    @property
     def credit(self) -> int:
         """Bytes that may be sent now."""
-        return max(0, self.acknowledged + self._window - self.sent)
+        return max(0, self.window - self.in_flight)
 
     def send(self, count: int) -> None:
         """Count what goes out."""
@@ -84,10 +93,10 @@ class Arrivals:
         """The position to acknowledge: settled, and sent on this channel."""
         return min(self.settled, self._arrived)
 
-    @property
-    def caught_up(self) -> bool:
-        """Whether everything received is settled."""
-        return self.settled == self.received
+    def due(self, acknowledged: int) -> bool:
+        """Whether an ACK is worth sending behind one of ``acknowledged``: all is settled, or a quarter of what waited."""
+        progress = self.acknowledgeable - acknowledged
+        return progress > 0 and (self.settled == self.received or 4 * progress >= self._arrived - acknowledged)
 
     def admit(self, count: int) -> None:
         """Refuse what the window does not hold; to be called before :meth:`arrive` for all that needs a window."""

@@ -32,11 +32,14 @@ from bothy_wire.channel.handshake import (
 from bothy_wire.channel.host_events import Acknowledged, HostEvent, Input, Offered, Opened, Pinged, Resized
 from bothy_wire.channel.noise import Responder
 from bothy_wire.channel.records import Opener, Sealer
+from bothy_wire.channel.window import OutputWindow
 from bothy_wire.errors import ChannelError, LocalError
 from bothy_wire.limits import LINEAGE_BYTES, REPAINT_TOTAL_BYTES, SIZE_MAX, SIZE_MIN
 
 __all__ = ["Acknowledged", "HostEnd", "HostEvent", "Input", "Offered", "Opened", "Pinged", "Resized"]
 
+_RECORDS = 8
+"""Output travels in so many records of a window, because the device acknowledges what it has whole."""
 _SIZE_NOTICE = records.Notice(f"a terminal size is {SIZE_MIN} to {SIZE_MAX} columns and rows; another one is ignored")
 
 
@@ -60,9 +63,11 @@ class _Asked:
 class _Answered:
     """Message 2 said yes; the device's first record is awaited."""
 
-    channel: _Channel
+    sealer: Sealer
+    opener: Opener
     message1: Message1
     accepted: Accepted
+    answered_at: float
     deadline: float
 
 
@@ -72,6 +77,7 @@ class _Channel:
 
     sealer: Sealer
     opener: Opener
+    window: OutputWindow
     ack_due: bool = True  # at once, so that the device knows what of its input is written
     pong_due: bool = False
     size_notice_due: bool = False
@@ -129,7 +135,7 @@ class HostEnd:
         held = max(held_from, self._printed.acknowledged) <= message1.output_processed <= self._printed.reached
         return "exact" if held and self._repainted_at is None else "repaint"
 
-    def accept(self, resume: Resume, lineage: bytes, output_position: int) -> None:
+    def accept(self, resume: Resume, lineage: bytes, output_position: int, now: float) -> None:
         """Answer :class:`Offered` with yes.
 
         ``lineage`` is 16 fresh random bytes for ``new``, else :attr:`lineage`. ``output_position`` is where output goes
@@ -149,7 +155,7 @@ class HostEnd:
         )
         self._messages.append(asked.responder.write(encode_payload(accepted)))
         send, receive = asked.responder.split()
-        self._state = _Answered(_Channel(Sealer(send), Opener(receive)), asked.message1, accepted, asked.deadline)
+        self._state = _Answered(Sealer(send), Opener(receive), asked.message1, accepted, now, asked.deadline)
 
     def refuse(self, code: RefusalCode) -> None:
         """Answer :class:`Offered` with no; the device leaves."""
@@ -170,9 +176,7 @@ class HostEnd:
 
     def take_outgoing(self) -> list[bytes]:
         """The binary frames to send now, in order."""
-        if isinstance(self._state, _Channel):
-            for record in self._due(self._state):
-                self._send(record)
+        self._answer()
         messages, self._messages = self._messages, []
         return messages
 
@@ -191,13 +195,17 @@ class HostEnd:
 
     # ---- output
 
-    def output(self, data: bytes) -> None:
-        """Send output, at most :attr:`output_credit` bytes."""
+    def output(self, data: bytes, now: float) -> None:
+        """Send output, at most :attr:`output_credit` bytes, behind the answers that wait."""
         if len(data) > self.output_credit:
             raise LocalError("output beyond the window")
-        for start in range(0, len(data), records.DATA_BYTES):
-            self._send(records.Data(data[start : start + records.DATA_BYTES]))
-        self._printed.send(len(data))
+        self._answer()
+        most = min(max(self._printed.window // _RECORDS, 1), records.DATA_BYTES)
+        for start in range(0, len(data), most):
+            piece = data[start : start + most]
+            window = self._send(records.Data(piece)).window
+            self._printed.send(len(piece))
+            window.sent(self._printed.sent, self._printed.in_flight, now)
 
     @property
     def output_credit(self) -> int:
@@ -259,16 +267,19 @@ class HostEnd:
         self._messages.append(self._state.sealer.seal(record))
         return self._state
 
-    def _due(self, channel: _Channel) -> Iterator[records.Record]:
+    def _answer(self) -> None:
+        """Send what waits in the flags of the channel."""
+        if not isinstance(channel := self._state, _Channel):
+            return
         if channel.ack_due:
             channel.ack_due = False
-            yield records.Ack(self._typed.acknowledgeable)
+            self._send(records.Ack(self._typed.acknowledgeable))
         if channel.pong_due:
             channel.pong_due = False
-            yield records.Pong()
+            self._send(records.Pong())
         if channel.size_notice_due:
             channel.size_notice_due = False
-            yield _SIZE_NOTICE
+            self._send(_SIZE_NOTICE)
 
     def _events(self, message: bytes, now: float) -> Iterable[HostEvent]:
         deadline = self.deadline()
@@ -276,13 +287,13 @@ class HostEnd:
             case _Over():
                 return ()
             case _Channel() as channel:
-                return self._record(channel, message)
+                return self._record(channel, message, now)
             case _ if deadline is not None and now > deadline:
                 raise ChannelError("the handshake took too long")
             case _Waiting() as waiting:
                 return (self._offered(waiting, message),)
             case _Answered() as answered:
-                return self._confirmed(answered, message)
+                return self._confirmed(answered, message, now)
             case _:
                 raise ChannelError("a message that nobody asked for")
 
@@ -292,14 +303,16 @@ class HostEnd:
         self._state = _Asked(responder, message1, waiting.deadline)
         return Offered(message1, responder.remote_static)
 
-    def _confirmed(self, answered: _Answered, message: bytes) -> Iterator[HostEvent]:
+    def _confirmed(self, answered: _Answered, message: bytes, now: float) -> Iterator[HostEvent]:
         """The device proved its keys: what message 2 said becomes true."""
         accepted, message1 = answered.accepted, answered.message1
-        if answered.channel.opener.open(message) != records.Ack(accepted.output_position):
+        if answered.opener.open(message) != records.Ack(accepted.output_position):
             raise ChannelError("the first record is not the expected ACK")
-        self._state = answered.channel
+        window = OutputWindow(self._limits, now - answered.answered_at)
+        self._state = _Channel(answered.sealer, answered.opener, window)
         self._lineage = accepted.lineage
         self._printed.restart(accepted.output_position)
+        self._printed.window = window.size
         if accepted.resume == "new":
             self._typed.restart(0)
         else:
@@ -308,7 +321,7 @@ class HostEnd:
             self._repainted_at, self._exit_position = accepted.output_position, None
         yield Opened(message1.columns, message1.rows, message1.term)
 
-    def _record(self, channel: _Channel, message: bytes) -> Iterator[HostEvent]:
+    def _record(self, channel: _Channel, message: bytes, now: float) -> Iterator[HostEvent]:
         match channel.opener.open(message):
             case None:
                 pass
@@ -318,6 +331,8 @@ class HostEnd:
                 yield Input(data)
             case records.Ack(position):
                 self._printed.acknowledge(position)
+                channel.window.acknowledged(position, now)
+                self._printed.window = channel.window.size
                 if self._repainted_at is not None and position > self._repainted_at:
                     self._repainted_at = None  # output stands behind the repaint, so that is shown too
                 yield Acknowledged(position)

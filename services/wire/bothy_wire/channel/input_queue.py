@@ -23,7 +23,7 @@ class InputQueue:
     @property
     def unsent(self) -> int:
         """Bytes not sent yet."""
-        return len(self._typed) - self._in_flight
+        return len(self._typed) - self._counts.in_flight
 
     @property
     def sent(self) -> int:
@@ -36,7 +36,7 @@ class InputQueue:
 
     def take(self, most: int) -> bytes:
         """The next bytes to send, at most ``most`` and as many as the window allows; they count as sent."""
-        start = self._in_flight
+        start = self._counts.in_flight
         data = bytes(self._typed[start : start + min(most, self._counts.credit)])
         self._counts.send(len(data))
         return data
@@ -50,7 +50,7 @@ class InputQueue:
     def drop_unsent(self) -> int:
         """Forget what was not sent; returns how many bytes."""
         dropped = self.unsent
-        del self._typed[self._in_flight :]
+        del self._typed[self._counts.in_flight :]
         return dropped
 
     def resume(self, received: int) -> None:
@@ -63,7 +63,3 @@ class InputQueue:
         del self._typed[:dropped]
         self._counts.restart(0)
         return dropped
-
-    @property
-    def _in_flight(self) -> int:
-        return self._counts.sent - self._counts.acknowledged

@@ -33,7 +33,7 @@ class HostShell:
         for event in events:
             match event:
                 case host_end.Offered(message1):
-                    self.answer(message1)
+                    self.answer(message1, now)
                 case host_end.Opened(columns, rows):
                     self.sizes.append((columns, rows))
                     self._next = self.end.output_position
@@ -43,24 +43,24 @@ class HostShell:
                     self.unwritten += data
                 case host_end.Resized(columns, rows):
                     self.sizes.append((columns, rows))
-        self.send()
+        self.send(now)
         return events
 
-    def answer(self, message1) -> None:
+    def answer(self, message1, now: float) -> None:
         resume = self.end.resume_of(message1, self.held_from)
         self.resumes.append(resume)
         if resume == "exact":
-            self.end.accept(resume, message1.lineage, message1.output_processed)
+            self.end.accept(resume, message1.lineage, message1.output_processed, now)
         elif resume == "repaint":
-            self.end.accept(resume, message1.lineage, len(self.printed))
+            self.end.accept(resume, message1.lineage, len(self.printed), now)
         else:
             self.lineages += 1
-            self.end.accept(resume, self.lineages.to_bytes(16, "big"), len(self.printed))
+            self.end.accept(resume, self.lineages.to_bytes(16, "big"), len(self.printed), now)
 
-    def send(self) -> None:
+    def send(self, now: float) -> None:
         """Print what the window allows, then the exit status."""
         data = bytes(self.printed[self._next : self._next + self.end.output_credit])
-        self.end.output(data)
+        self.end.output(data, now)
         self._next += len(data)
         # At a position behind the last byte the device has the exit status already.
         if self.end.open and self.exit_status is not None and self._next == len(self.printed):
@@ -195,7 +195,7 @@ class World:
             self.carry(len(self.to_host), len(self.to_device))
             self.device.show(len(self.device.unshown))
             self.host.write(len(self.host.unwritten))
-            self.host.send()
+            self.host.send(self.now)
             self.collect()
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bothy_wire.channel import Limits
 from bothy_wire.errors import ChannelError
 
-LIMITS = Limits(input_window=40, output_window=64)
+LIMITS = Limits(input_window=40, output_window=64, output_window_min=8, output_window_max=100)
 ACTIONS = st.lists(
     st.tuples(
         # Weighted, so that a channel lives long enough to matter before it is lost.
@@ -43,6 +43,7 @@ class Model:
         self.open()
 
     def act(self, action: str, count: int) -> None:
+        self.world.now += count / 1000
         match action:
             case "type":
                 data = self.make(count)
@@ -50,10 +51,10 @@ class Model:
                 self.device.end.write(data)
             case "print" if self.host.exit_status is None:
                 self.host.printed += self.make(4 * count)
-                self.host.send()
+                self.host.send(self.world.now)
             case "exit" if self.made > 1000:
                 self.host.exit_status = 7
-                self.host.send()
+                self.host.send(self.world.now)
             case "show":
                 self.device.show(1 + count // 10)
             case "write":
@@ -104,7 +105,7 @@ class Model:
         arrived = self.host.pty + self.host.unwritten
         assert self.typed[: len(arrived)] == arrived
         assert len(self.host.unwritten) <= LIMITS.input_window
-        assert self.device.held <= LIMITS.output_window
+        assert self.device.held <= LIMITS.output_window_max
 
     def finish(self) -> None:
         """With an open channel and nobody in the way, everything arrives."""
@@ -134,14 +135,14 @@ def test_an_exact_resume_does_not_repeat_what_the_device_still_holds(make_world)
     world.pair()
     world.settle()
     world.host.printed += bytes_from(0, 40)
-    world.host.send()
+    world.host.send(world.now)
     world.settle()
     world.host.printed += bytes_from(40, 20)
-    world.host.send()
+    world.host.send(world.now)
     world.host.printed += bytes_from(60, 20)
-    world.host.send()
+    world.host.send(world.now)
     world.host.exit_status = 3
-    world.host.send()
+    world.host.send(world.now)
     world.collect()
     world.carry(10, 10)
     assert world.device.held == 40
@@ -158,10 +159,10 @@ def test_an_exact_resume_does_not_repeat_what_the_device_still_holds(make_world)
 
 def test_an_acknowledged_exit_is_not_sent_again(world):
     world.host.printed += b"done"
-    world.host.send()
+    world.host.send(world.now)
     world.settle()
     world.host.exit_status = 0
-    world.host.send()
+    world.host.send(world.now)
     world.collect()
     world.carry(10, 10)
     world.device.show(10)  # its ACK is lost
@@ -180,10 +181,10 @@ def test_a_repaint_that_did_not_arrive_leaves_no_gap(make_world, reached):
     world.pair()
     world.settle()
     world.host.printed += bytes_from(0, 100)
-    world.host.send()
+    world.host.send(world.now)
     world.settle()
     world.host.printed += bytes_from(100, 100_000)
-    world.host.send()  # all of it is sent, none arrives
+    world.host.send(world.now)  # all of it is sent, none arrives
     world.unpair()
 
     world.host.held_from = len(world.host.printed)
@@ -205,10 +206,10 @@ def test_what_a_short_exact_channel_did_not_repeat_is_still_known(make_world):
     world.pair()
     world.settle()
     world.host.printed += b"shown"
-    world.host.send()
+    world.host.send(world.now)
     world.settle()
     world.host.printed += b"on its way"
-    world.host.send()
+    world.host.send(world.now)
     world.collect()
     world.carry(10, 10)
     world.unpair()
@@ -229,7 +230,7 @@ def test_megabytes_in_both_directions(world):
     world.device.end.write(typed)
     world.host.printed += printed
     world.host.exit_status = 0
-    world.host.send()
+    world.host.send(world.now)
     world.settle()
     assert world.host.pty == typed
     assert world.device.terminal == printed
@@ -243,7 +244,7 @@ def test_a_replayed_message_1_changes_nothing_on_the_host(make_world):
     message1 = world.to_host[0]
     world.settle()
     world.host.printed += b"a file\r\n"
-    world.host.send()
+    world.host.send(world.now)
     world.settle()
     world.unpair()
     end = world.host.end
@@ -280,12 +281,12 @@ def test_paired_again_has_fresh_keys_and_old_records_are_refused(world):
 
 def test_the_window_is_not_lost_with_the_acknowledgement(make_world):
     """A window that was full, and written while nobody was there to hear it, opens again."""
-    world = make_world(Limits(input_window=10, output_window=10))
+    world = make_world(Limits(input_window=10, output_window=10, output_window_min=10, output_window_max=10))
     world.pair()
     world.settle()
     world.device.end.write(bytes_from(0, 30))
     world.host.printed += bytes_from(0, 30)
-    world.host.send()
+    world.host.send(world.now)
     world.collect()
     world.carry(10, 10)
     for _ in range(20):

@@ -10,7 +10,7 @@ from bothy_wire.channel.handshake import Accepted, Refused, decode_message1, enc
 from bothy_wire.channel.noise import Responder
 from bothy_wire.channel.records import Opener, Sealer
 from bothy_wire.errors import ChannelError, LocalError
-from bothy_wire.limits import REPAINT_TOTAL_BYTES
+from bothy_wire.limits import OUTPUT_WINDOW_BYTES, REPAINT_TOTAL_BYTES
 
 LINEAGE = bytes(range(16))
 
@@ -186,19 +186,20 @@ def test_what_is_not_allowed_fails_the_channel(peer, said):
     assert not peer.end.open
 
 
-def test_output_beyond_the_window_fails_the_channel(make_world):
-    peer = Peer(make_world(Limits(output_window=100)))
+def test_output_beyond_the_bound_fails_the_channel(make_world):
+    peer = Peer(make_world())
     peer.answer(accepted())
-    peer.say(records.Data(bytes(60)))
-    peer.end.processed(20)
-    peer.say(records.Data(bytes(60)))
+    piece = records.Data(bytes(32 * 1024))
+    peer.say(*[piece] * (OUTPUT_WINDOW_BYTES // len(piece.data)))
+    peer.end.processed(len(piece.data))
+    peer.say(piece)
     peer.say(records.Exit(0))  # needs no window
     with pytest.raises(ChannelError):
         peer.say(records.Data(b"x"))
 
 
-def test_output_is_acknowledged_each_quarter_window_and_when_all_is_shown(make_world):
-    peer = Peer(make_world(Limits(output_window=100)))
+def test_output_is_acknowledged_each_quarter_of_what_waits_and_when_all_is_shown(make_world):
+    peer = Peer(make_world())
     peer.answer(accepted())
     assert peer.hear() == [records.Ack(0)]
     peer.say(records.Data(bytes(100)))
@@ -206,11 +207,14 @@ def test_output_is_acknowledged_each_quarter_window_and_when_all_is_shown(make_w
     assert peer.hear() == []
     peer.end.processed(1)
     assert peer.hear() == [records.Ack(25)]
-    peer.end.processed(24)
+    peer.end.processed(18)
     peer.end.flush()
-    assert peer.hear() == [records.Ack(49)]
-    peer.end.processed(51)
-    assert peer.hear() == [records.Ack(100)]
+    assert peer.hear() == [records.Ack(43)]
+    peer.say(records.Data(bytes(43)))
+    peer.end.processed(24)
+    assert peer.hear() == []
+    peer.end.processed(76)
+    assert peer.hear() == [records.Ack(143)]
     peer.end.processed(0)
     assert peer.hear() == []
     with pytest.raises(LocalError):

@@ -23,7 +23,7 @@ def test_what_keeps_to_the_credit_is_admitted(counts, window):
             arrivals.settle((arrivals.received - arrivals.settled) // 2)
             departures.acknowledge(arrivals.acknowledgeable)
     arrivals.settle(arrivals.received - arrivals.settled)
-    assert arrivals.caught_up
+    assert arrivals.settled == arrivals.received
     departures.acknowledge(arrivals.acknowledgeable)
     assert departures.credit == window
 
@@ -91,7 +91,7 @@ def test_a_restart_leaves_what_is_unsettled_to_the_old_count():
     arrivals.settle(6)
     assert arrivals.settled == 101
     arrivals.settle(9)
-    assert arrivals.caught_up
+    assert arrivals.settled == arrivals.received
     with pytest.raises(LocalError):
         arrivals.settle(1)
 

@@ -54,12 +54,12 @@ class Peer:
     def open(self, resume="new", lineage=LINEAGE, output_position=0, **changes) -> list:
         self.end.paired(0.0)
         self.ask(**changes)
-        self.end.accept(resume, lineage, output_position)
+        self.end.accept(resume, lineage, output_position, 1.0)
         self.answer()
         return self.say(records.Ack(output_position))
 
-    def say(self, *said: records.Record) -> list:
-        return [event for record in said for event in self.end.receive(self.sealer.seal(record), 2.0)]
+    def say(self, *said: records.Record, now: float = 2.0) -> list:
+        return [event for record in said for event in self.end.receive(self.sealer.seal(record), now)]
 
     def hear(self) -> list[records.Record | None]:
         return [self.opener.open(message) for message in self.end.take_outgoing()]
@@ -84,7 +84,7 @@ def test_only_the_first_ack_opens(make_world):
     peer = Peer(make_world())
     peer.end.paired(0.0)
     peer.ask(columns=132, rows=43)
-    peer.end.accept("new", LINEAGE, 500)
+    peer.end.accept("new", LINEAGE, 500, 1.0)
     assert peer.answer() == Accepted(resume="new", lineage=LINEAGE, output_position=500, input_received=0)
     assert not peer.end.open
     assert (peer.end.lineage, peer.end.output_position, peer.end.output_credit) == (None, 0, 0)
@@ -100,7 +100,7 @@ def test_any_other_first_record_changes_nothing(make_world, first):
     peer = Peer(make_world())
     peer.end.paired(0.0)
     peer.ask()
-    peer.end.accept("new", LINEAGE, 0)
+    peer.end.accept("new", LINEAGE, 0, 1.0)
     peer.answer()
     with pytest.raises(ChannelError):
         peer.say(first)
@@ -125,7 +125,7 @@ def test_the_handshake_has_a_deadline_until_the_channel_is_open(make_world):
     peer.end.paired(100.0)
     assert peer.end.deadline() == 105
     peer.ask(now=101.0)
-    peer.end.accept("new", LINEAGE, 0)
+    peer.end.accept("new", LINEAGE, 0, 1.0)
     assert peer.end.deadline() == 105
     peer.answer()
     late = peer.sealer.seal(records.Ack(0))
@@ -149,7 +149,7 @@ def test_a_device_speaks_in_turn(make_world):
     with pytest.raises(ChannelError, match="asked for"):
         again.end.receive(b"too early", 1.0)
     with pytest.raises(LocalError):
-        again.end.accept("new", LINEAGE, 0)
+        again.end.accept("new", LINEAGE, 0, 1.0)
 
 
 @pytest.mark.parametrize("bad", [b"", bytes(96), bytes(200)])
@@ -171,16 +171,16 @@ def test_a_payload_that_is_none_fails(make_world):
 def test_sending_needs_an_open_channel(make_world):
     end = make_world().host.end
     for call in (
-        lambda: end.output(b"x"),
+        lambda: end.output(b"x", 2.0),
         lambda: end.exit(0),
         lambda: end.notice("hello"),
         lambda: end.repaint(b""),
         lambda: end.refuse("token_invalid"),
-        lambda: end.accept("new", LINEAGE, 0),
+        lambda: end.accept("new", LINEAGE, 0, 1.0),
     ):
         with pytest.raises(LocalError):
             call()
-    end.output(b"")
+    end.output(b"", 2.0)
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_an_answer_that_makes_no_sense_is_our_own_fault(peer, resume, lineage, p
     again.end.paired(0.0)
     again.ask(lineage=LINEAGE)
     with pytest.raises(LocalError):
-        again.end.accept(resume, lineage, position)
-    again.end.accept("exact", LINEAGE, 0)
+        again.end.accept(resume, lineage, position, 1.0)
+    again.end.accept("exact", LINEAGE, 0, 1.0)
 
 
 def test_what_the_device_says(peer):
@@ -269,20 +269,20 @@ def test_input_beyond_the_window_fails_the_channel(make_world):
 
 
 def test_output_keeps_to_its_window(make_world):
-    peer = Peer(make_world(Limits(output_window=200_000)))
+    peer = Peer(make_world(Limits(output_window=200_000, output_window_min=200_000, output_window_max=200_000)))
     peer.open(output_position=50)
     peer.hear()
-    peer.end.output(bytes(150_000))
+    peer.end.output(bytes(150_000), 2.0)
     assert (peer.end.output_credit, peer.end.output_position) == (50_000, 150_050)
     with pytest.raises(LocalError):
-        peer.end.output(bytes(50_001))
-    assert [len(record.data) for record in peer.hear()] == [65471, 65471, 19058]
+        peer.end.output(bytes(50_001), 2.0)
+    assert [len(record.data) for record in peer.hear()] == [25_000] * 6
     assert peer.say(records.Ack(100_050)) == [Acknowledged(100_050)]
     assert (peer.end.output_credit, peer.end.acknowledged) == (150_000, 100_050)
 
 
 def test_a_repaint_is_cut_into_pieces_and_needs_no_window(make_world):
-    peer = Peer(make_world(Limits(output_window=0)))
+    peer = Peer(make_world(Limits(output_window=0, output_window_min=0)))
     peer.open()
     peer.hear()
     peer.end.repaint(bytes(100_000))
@@ -291,16 +291,38 @@ def test_a_repaint_is_cut_into_pieces_and_needs_no_window(make_world):
     assert peer.end.output_position == 0
 
 
+def test_answers_overtake_output(peer):
+    """What the device waits for does not stand behind a window of output."""
+    peer.say(records.Data(b"abc"), records.Ping())
+    peer.end.written(3)
+    peer.end.output(b"long", 2.0)
+    assert peer.hear() == [records.Ack(3), records.Pong(), records.Data(b"long")]
+
+
+def test_the_window_follows_what_the_device_takes_and_starts_over_on_every_channel(make_world):
+    """A second for the handshake, then a device that takes 32 KiB a second."""
+    peer = Peer(make_world())
+    peer.open()
+    peer.end.output(bytes(256 * 1024), now=10.0)
+    assert peer.end.output_credit == 0
+    peer.say(records.Ack(32 * 1024), now=11.0)
+    peer.say(records.Ack(256 * 1024), now=18.0)
+    assert peer.end.output_credit < 64 * 1024
+    Peer(peer.world).open("exact", output_position=256 * 1024, output_processed=256 * 1024)
+    assert peer.end.output_credit == 256 * 1024
+
+
 def test_exit_comes_behind_all_output_and_is_the_end_of_it(make_world):
-    peer = Peer(make_world(Limits(output_window=4)))
+    peer = Peer(make_world(Limits(output_window=4, output_window_min=4)))
     peer.open()
     peer.hear()
-    peer.end.output(b"last")
+    peer.end.output(b"last", 2.0)
     peer.end.exit(130)
     peer.end.notice("the program has ended")
-    assert peer.hear() == [records.Data(b"last"), records.Exit(130), records.Notice("the program has ended")]
+    letters = [records.Data(each) for each in (b"l", b"a", b"s", b"t")]
+    assert peer.hear() == [*letters, records.Exit(130), records.Notice("the program has ended")]
     assert (peer.end.output_position, peer.end.output_credit) == (5, 0)
-    for call in (lambda: peer.end.output(b"x"), lambda: peer.end.exit(0), lambda: peer.end.repaint(b"")):
+    for call in (lambda: peer.end.output(b"x", 2.0), lambda: peer.end.exit(0), lambda: peer.end.repaint(b"")):
         with pytest.raises(LocalError):
             call()
     peer.say(records.Ack(4))
@@ -318,7 +340,7 @@ def test_a_notice_is_cut_at_a_character_border(peer):
 def test_the_best_resume(peer):
     end = peer.end
     peer.say(records.Data(b"abc"))
-    end.output(bytes(100))
+    end.output(bytes(100), 2.0)
     assert end.resume_of(message1(), 0) == "new"
     assert end.resume_of(message1(lineage=b"another lineage!"), 0) == "new"
     known = {"lineage": LINEAGE, "output_processed": 50, "input_sent": 3}
@@ -339,11 +361,11 @@ def test_a_host_without_a_lineage_starts_one(make_world):
 def test_an_exact_resume_says_what_was_received(peer):
     peer.say(records.Data(b"abc"), records.Data(b"de"))
     peer.end.written(1)
-    peer.end.output(bytes(10))
+    peer.end.output(bytes(10), 2.0)
     again = Peer(peer.world)
     again.end.paired(0.0)
     again.ask(lineage=LINEAGE, output_processed=6, input_sent=9)
-    again.end.accept("exact", LINEAGE, 6)
+    again.end.accept("exact", LINEAGE, 6, 1.0)
     assert again.answer().input_received == 5
     again.say(records.Ack(6))
     assert (again.end.output_position, again.end.acknowledged) == (6, 6)
