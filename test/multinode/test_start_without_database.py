@@ -1,23 +1,14 @@
 """A process that starts before its database waits for it, and says so (``docs/spec/cluster.md``, N1)."""
 
-import json
-import os
-import queue
 import socket
-import subprocess
-import sys
-import threading
-from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
-import httpx2 as httpx
 import psycopg
 import pytest
 
 from bothy_kit.postgres import own_server
+from bothy_kit.serving import serving
 from bothy_kit.sockets import PATIENCE_S
-from bothy_server.identity.adapters.keystore.store import add_key
 from bothy_server.migrations import run
 
 ROLES = pytest.mark.parametrize("role", ["api", "worker", "all"])
@@ -46,73 +37,6 @@ def stopped(server, migrated):
     server.stop()  # where the test started it
     server.start()
     server.wait()
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return found.getsockname()[1]
-
-
-class Serving:
-    """``bothy-server serve`` in a process of its own."""
-
-    def __init__(self, process, public, internal) -> None:
-        self.process, self.public, self.internal = process, public, internal
-        self._lines = queue.SimpleQueue()
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def said(self, event):
-        """The line of the log; fails when the process ends or is silent before it comes."""
-        while (line := self._lines.get(timeout=PATIENCE_S)) is not None:
-            entry = json.loads(line)
-            if entry["event"] == event:
-                return entry
-        raise AssertionError(f"it ended and never said: {event}")
-
-    def rest(self):
-        """What it says until it ends."""
-        return list(iter(lambda: self._lines.get(timeout=PATIENCE_S), None))
-
-    def get(self, path):
-        return httpx.get(f"http://127.0.0.1:{self.internal}{path}", trust_env=False)
-
-    def takes_clients(self):
-        with socket.socket() as client:
-            return client.connect_ex(("127.0.0.1", self.public)) == 0
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-        self._reader.join()
-
-    def _read(self):
-        for line in self.process.stderr:
-            self._lines.put(line)
-        self._lines.put(None)
-
-
-@contextmanager
-def serving(url, tmp_path, role, **more):
-    now = datetime.now(UTC)
-    add_key(tmp_path / "keys", now, now)
-    public, internal = free_port(), free_port()
-    settings = {
-        "BOTHY_DATABASE__URL": url,
-        "BOTHY_DATABASE__LISTEN_RECONNECT_BACKOFF_CAP": "200 ms",
-        "BOTHY_SECRETS__SIGNING_KEY_DIR": str(tmp_path / "keys"),
-        "BOTHY_SERVER__PUBLIC_ORIGINS": "https://relay.example.com",
-        "BOTHY_SERVER__LISTEN": f"127.0.0.1:{public}",
-        "BOTHY_SERVER__INTERNAL_LISTEN": f"127.0.0.1:{internal}",
-    }
-    inherited = {name: value for name, value in os.environ.items() if not name.upper().startswith("BOTHY_")}
-    program = [sys.executable, "-c", "from bothy_server.cli import main; main()", "serve", "--role", role]
-    with subprocess.Popen(program, env=inherited | settings | more, stderr=subprocess.PIPE, text=True) as process:
-        running = Serving(process, public, internal)
-        try:
-            yield running
-        finally:
-            running.end()
 
 
 @ROLES
@@ -184,7 +108,7 @@ def test_a_wrong_password_ends_the_start(guarded, tmp_path, role, password, why)
         (line,) = process.rest()
         assert line.startswith("bothy-server: the database refuses: ")
         assert why in line
-        assert line.endswith("check database.url\n")
+        assert line.endswith("check database.url and database.password_file\n")
         assert process.process.wait(PATIENCE_S) == 1
 
 

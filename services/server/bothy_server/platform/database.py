@@ -49,7 +49,7 @@ class Database:
         self._settings = settings
         self._engine = create_async_engine(
             "postgresql+psycopg://",
-            async_creator=lambda: self._dial(settings.url.get_secret_value(), APPLICATION),
+            async_creator=lambda: self._dial(settings.dialled.get_secret_value(), APPLICATION),
             pool_size=settings.pool_size,
             max_overflow=0,
             pool_timeout=settings.pool_timeout,
@@ -94,7 +94,9 @@ class Database:
             if _NO_DATABASE.search(str(error)):
                 raise SchemaError(f"{error}; create it, then run `bothy-server migrate`") from error
             if _REFUSED.search(str(error)):
-                raise SchemaError(f"the database refuses: {error}; check database.url") from error
+                raise SchemaError(
+                    f"the database refuses: {error}; check database.url and database.password_file"
+                ) from error
             raise
         if missing:
             raise SchemaError(f"the database lacks migrations {', '.join(missing)}: run `bothy-server migrate`")

@@ -10,10 +10,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 _SECOND = 1_000_000
 _MICROSECONDS = {"d": 86_400 * _SECOND, "h": 3600 * _SECOND, "min": 60 * _SECOND, "s": _SECOND, "ms": 1000}
@@ -104,6 +105,29 @@ def check_database_url(url: str) -> None:
         conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         raise ValueError("this is no address that PostgreSQL's client understands") from None
+
+
+def names_password(url: str) -> bool:
+    """Whether an address that :func:`check_database_url` passed holds a password."""
+    return bool(conninfo_to_dict(url).get("password"))
+
+
+def with_password(url: str, password: str) -> str:
+    """What PostgreSQL's client takes for the address with the password."""
+    return make_conninfo(url, password=password)
+
+
+def read_password(file: Path) -> str:
+    """The one line of a file. Raises ``ValueError``; the message never holds what was read."""
+    try:
+        lines = file.read_text().splitlines()
+    except OSError as error:
+        raise ValueError(f"password_file {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"password_file {file} is no text") from None
+    if len(lines) != 1 or not lines[0]:
+        raise ValueError(f"password_file {file} must hold one line, the password")
+    return lines[0]
 
 
 def format_duration(seconds: float) -> str:

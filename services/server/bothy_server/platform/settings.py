@@ -11,19 +11,31 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    model_validator,
+)
 from pydantic_settings import NoDecode
 
 from bothy_server.platform.setting_values import (
     Address,
     Rate,
     check_database_url,
+    names_password,
     parse_address,
     parse_duration,
     parse_list,
     parse_networks,
     parse_rate,
     parse_size,
+    read_password,
+    with_password,
 )
 from bothy_wire.limits import CHANNEL_MESSAGE_BYTES
 from bothy_wire.signing import canonical_origin
@@ -134,6 +146,8 @@ class Database(Group):
     """Address, `postgresql://USER:PASSWORD@HOST/NAME`. May lead to a pooler."""
     listen_url: DatabaseUrl | None = None
     """Address for LISTEN and migrations when `database.url` leads to a pooler, which cannot carry them. Default: `database.url`."""
+    password_file: Path | None = None
+    """File that holds the password of both addresses and nothing else; they name none then. Read once, at the start."""
     pool_size: Count = 10
     """Connections that a process keeps at most."""
     pool_timeout: Seconds = 2
@@ -159,10 +173,30 @@ class Database(Group):
     listen_echo_timeout: Seconds = 5
     """Longest wait for that echo."""
 
+    _password: str | None = PrivateAttr(None)
+
+    @property
+    def dialled(self) -> SecretStr:
+        """`database.url` with the password."""
+        return self._complete(self.url)
+
     @property
     def listen(self) -> SecretStr:
-        """The address for LISTEN and migrations."""
-        return self.listen_url or self.url
+        """The address for LISTEN and migrations, with the password."""
+        return self._complete(self.listen_url or self.url)
+
+    def _complete(self, url: SecretStr) -> SecretStr:
+        return url if self._password is None else SecretStr(with_password(url.get_secret_value(), self._password))
+
+    @model_validator(mode="after")
+    def _read_password(self) -> Self:
+        if self.password_file is None:
+            return self
+        for key, url in (("url", self.url), ("listen_url", self.listen_url)):
+            if url is not None and names_password(url.get_secret_value()):
+                raise ValueError(f"{key} names a password and password_file is set: leave one of them out")
+        self._password = read_password(self.password_file)
+        return self
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from pydantic import ValidationError
 
 import bothy_server
@@ -64,6 +65,41 @@ def test_origins_are_kept_in_canonical_form():
 
 def test_a_secret_is_not_shown():
     assert "hush" not in repr(settings())
+
+
+def with_file(file: Path, content: str = "p@ss word'\\\n", **database) -> Settings:
+    file.write_text(content)
+    return settings(database={"url": "postgresql://bothy@db/bothy", "password_file": str(file)} | database)
+
+
+def test_the_password_comes_from_a_file(tmp_path):
+    made = with_file(tmp_path / "password", listen_url="postgresql://bothy@primary/bothy").database
+    for address, host in ((made.dialled, "db"), (made.listen, "primary")):
+        parts = conninfo_to_dict(address.get_secret_value())
+        assert parts == {"user": "bothy", "password": "p@ss word'\\", "dbname": "bothy", "host": host}
+
+
+def test_a_password_from_a_file_is_not_shown(tmp_path):
+    made = with_file(tmp_path / "password", "hush\n")
+    for shown in (repr(made), str(made), made.model_dump_json(fallback=str), repr(made.database.dialled)):
+        assert "hush" not in shown
+
+
+@pytest.mark.parametrize(
+    ("content", "database", "message"),
+    [
+        ("", {}, "must hold one line"),
+        ("\n", {}, "must hold one line"),
+        ("hush\nhush\n", {}, "must hold one line"),
+        ("hush\n", {"url": URL}, "url names a password"),
+        ("hush\n", {"listen_url": URL}, "listen_url names a password"),
+        ("hush\n", {"password_file": "/nonexistent/password"}, "No such file"),
+    ],
+)
+def test_a_password_file_that_does_not_fit_is_refused(content, database, message, tmp_path):
+    with pytest.raises(ValidationError, match=message) as refused:
+        with_file(tmp_path / "password", content, **database)
+    assert "hush" not in str(refused.value)
 
 
 def test_nothing_can_be_changed_later():
