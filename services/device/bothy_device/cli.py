@@ -24,6 +24,11 @@ def _server_option(command: F) -> F:
     return click.option("--server", metavar="URL", help="Another relay than the default one.")(command)
 
 
+def _no_reconnect_option(command: F) -> F:
+    words = "End at the first loss of the connection, for scripts."
+    return click.option("--no-reconnect", is_flag=True, help=words)(command)
+
+
 def _json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="For programs.")(command)
 
@@ -155,21 +160,25 @@ def _with_key(host: str, fingerprint: str, server: str | None, *, confirmed: boo
 @click.option("--profile", metavar="NAME", help="What to run; needed when there are several.")
 @click.option("--user", metavar="NAME", help="As whom; needed when there are several.")
 @click.option("--host-key", metavar="FINGERPRINT", help="The only key to accept, as the host's owner told it.")
+@_no_reconnect_option
 @_server_option
-def open_(host: str, profile: str | None, user: str | None, host_key: str | None, server: str | None) -> int:
+def open_(
+    host: str, profile: str | None, user: str | None, host_key: str | None, server: str | None, no_reconnect: bool
+) -> int:
     """Open a terminal on HOST, a name or an id."""
-    return _run(_opening(server).open(host, profile, user, host_key))
+    return _run(_opening(server, reconnects=not no_reconnect).open(host, profile, user, host_key))
 
 
 @cli.command()
 @click.argument("session")
+@_no_reconnect_option
 @_server_option
-def attach(session: str, server: str | None) -> int:
+def attach(session: str, server: str | None, no_reconnect: bool) -> int:
     """Go on with SESSION.
 
     The beginning of its id is enough.
     """
-    return _run(_opening(server).attach(session))
+    return _run(_opening(server, reconnects=not no_reconnect).attach(session))
 
 
 @cli.command()
@@ -270,13 +279,14 @@ def _ask(server: str | None, question: Callable[[Rest], Any]) -> Any:
     return _run(talk())
 
 
-def _opening(server: str | None) -> Opening:
+def _opening(server: str | None, *, reconnects: bool) -> Opening:
     from bothy_device.known_hosts import KnownHosts
     from bothy_device.opening import Opening
     from bothy_device.settings import load
     from bothy_device.state import home
 
-    return Opening(_login(server), load(home() / "config.toml"), KnownHosts(home() / "known_hosts"))
+    settings, known_hosts = load(home() / "config.toml"), KnownHosts(home() / "known_hosts")
+    return Opening(_login(server), settings, known_hosts, reconnects=reconnects)
 
 
 def main() -> NoReturn:

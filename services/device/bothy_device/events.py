@@ -18,11 +18,44 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """The relay accepted the stream connection that was dialled."""
+
+
+@dataclass(frozen=True, slots=True)
 class Closed:
-    """The stream connection is gone."""
+    """The stream connection, or the attempt to make one, is over."""
 
     code: int
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreached:
+    """Dialling or attaching found no relay; ``local``: because this machine has no network."""
+
+    local: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """There is a new stream token, which lives until then."""
+
+    token_until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The relay refused to attach: the problem code, and words for the person."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Woke:
+    """This machine slept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +93,33 @@ class Tick:
     """The deadline has come."""
 
 
-Event = Received | Closed | Typed | Resized | Written | Quit | Tick
+Event = Accepted | Received | Closed | Unreached | Attached | Refused | Woke | Typed | Resized | Written | Quit | Tick
 
 
 # ---- what to do ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """Drop what there is of a connection and dial with the stream token; answered by :class:`Accepted` and the like."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """Drop what there is of a connection and ask for a new stream token.
+
+    With ``take`` also when another device holds the session. Answered by :class:`Attached`, :class:`Refused` or
+    :class:`Unreached`.
+    """
+
+    take: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HangUp:
+    """Close the connection with this code and hear no more of it."""
+
+    code: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,4 +180,4 @@ class Leave:
     reason: str | None = None
 
 
-Effect = Begin | Show | Discard | Say | Status | Bell | Read | Suspend | Leave
+Effect = Dial | Attach | HangUp | Begin | Show | Discard | Say | Status | Bell | Read | Suspend | Leave

@@ -15,3 +15,12 @@ class Failure(Exception):  # noqa: N818 - it is an answer for a person, not a de
         self.message = message
         self.code = code
         self.status = status
+
+
+class Unreachable(Failure):
+    """The relay was not found, or what answered is none. ``local``: because this machine has no network."""
+
+    def __init__(self, message: str, *, local: bool = False) -> None:
+        """``message`` as for every :class:`Failure`."""
+        super().__init__(message)
+        self.local = local

@@ -4,33 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 from uuid import UUID
 
-from bothy_device import texts
+from bothy_device import reconnect, texts
 from bothy_device.choice import choose_login, find_host, find_session
+from bothy_device.clock import steady
 from bothy_device.events import Leave, Resized
 from bothy_device.failure import Failure
 from bothy_device.known_hosts import KnownHosts, Pin
 from bothy_device.rest import Opened, Rest
+from bothy_device.route import SessionRoute
 from bothy_device.screen import complain
 from bothy_device.session import Session
 from bothy_device.settings import Settings
 from bothy_device.state import Login
-from bothy_device.stream import StreamClosedError, dial
 from bothy_device.terminal import run
 from bothy_device.waiting import Limits
+from bothy_wire.backoff import Backoff
 from bothy_wire.channel import device_end, flow
-from bothy_wire.limits import TERM_BYTES, stream_path
+from bothy_wire.limits import TERM_BYTES
 from bothy_wire.signing import fingerprint
 
 
 class Opening:
     """One person's way to a terminal."""
 
-    def __init__(self, login: Login, settings: Settings, known_hosts: KnownHosts) -> None:
+    def __init__(self, login: Login, settings: Settings, known_hosts: KnownHosts, *, reconnects: bool = True) -> None:
+        """Without ``reconnects`` a session is left at the first loss of its connection."""
         self._login = login
         self._settings = settings
         self._known_hosts = known_hosts
+        self._reconnects = reconnects
         self._greeting: str | None = None
 
     async def open(self, wanted: str, profile: str | None, user: str | None, host_key: str | None) -> int:
@@ -70,7 +75,8 @@ class Opening:
             complain(said)
 
     async def _run(self, rest: Rest, opened: Opened, host_name: str) -> int:
-        device, channel, wire = self._settings.device, self._settings.channel, self._settings.wire
+        device, channel = self._settings.device, self._settings.channel
+        way = reconnect.start(steady(), opened.expires_in_s, once=not self._reconnects)
         end = device_end.DeviceEnd(
             channel_key=self._login.channel,
             host_channel_key=opened.host_channel_key,
@@ -79,9 +85,7 @@ class Opening:
             profile=opened.profile,
             session_user=opened.session_user,
             term=(os.environ.get("TERM") or "dumb")[:TERM_BYTES],
-            limits=flow.Limits(
-                handshake_timeout=channel.handshake_timeout, input_window=channel.input_window
-            ),
+            limits=flow.Limits(handshake_timeout=channel.handshake_timeout, input_window=channel.input_window),
         )
 
         def build(size: Resized, person: bool, now: float) -> Session:
@@ -93,22 +97,13 @@ class Opening:
                 size=size,
                 limits=Limits(device.paste_bytes, device.input_buffer_bytes, channel.fail_grace),
                 now=now,
+                way=way,
+                backoff=Backoff(cap=device.backoff_cap),
+                chance=random.random,
                 greeting=self._greeting if person else None,
             )
 
-        try:
-            async with dial(
-                self._login,
-                stream_path(opened.session_id),
-                opened.stream_token,
-                opened.session_id,
-                wire=wire,
-                patience=device.request_timeout,
-            ) as stream:
-                leave = await run(stream, wire, build)
-        except StreamClosedError as closed:
-            why = texts.lost(closed.code, closed.reason, opened.session_id, opened=False)
-            leave = Leave(255, why, reason=closed.reason)
+        leave = await run(SessionRoute(self._login, self._settings, opened), self._settings.wire, build)
         message = await self._message(rest, opened.session_id, leave)
         if message:
             complain(message)

@@ -18,11 +18,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import Struct
 
 from bothy_device import texts, tls
-from bothy_device.failure import Failure
+from bothy_device.failure import Failure, Unreachable
 from bothy_device.state import Login
 from bothy_wire.codes import code_hash
 from bothy_wire.signing import Purpose, sign
-from bothy_wire.unreachable import explain
+from bothy_wire.unreachable import explain, is_local
 
 ANSWER_BYTES = 16 * 1024 * 1024
 """An answer larger than this is not read on."""
@@ -252,17 +252,17 @@ class Rest:
                 async for piece in response.aiter_bytes():
                     raw += piece
                     if len(raw) > ANSWER_BYTES:
-                        raise Failure(f"{self._origin} sends more than an answer; is it a bothy relay?")
+                        raise Unreachable(f"{self._origin} sends more than an answer; is it a bothy relay?")
         except httpx2.TimeoutException as error:
-            raise Failure(explain(self._origin, TimeoutError())) from error
+            raise Unreachable(explain(self._origin, TimeoutError())) from error
         except httpx2.HTTPError as error:
-            raise Failure(explain(self._origin, error)) from error
+            raise Unreachable(explain(self._origin, error), local=is_local(error)) from error
         if not response.is_success:
             raise self._refused(response, raw)
         try:
             return msgspec.json.decode(raw, type=answer)
         except msgspec.MsgspecError as error:
-            raise Failure(f"{self._origin} gave an answer that is none: {error}; is it a bothy relay?") from error
+            raise Unreachable(f"{self._origin} gave an answer that is none: {error}; is it a bothy relay?") from error
 
     def _refused(self, response: httpx2.Response, raw: bytes) -> Failure:
         try:
@@ -271,7 +271,7 @@ class Rest:
             told = _Problem()
         if not told.code:
             name = http.HTTPStatus(response.status_code).phrase if response.status_code in _KNOWN_STATUS else "?"
-            return Failure(f"{self._origin} answered {response.status_code} ({name}); is it a bothy relay?")
+            return Unreachable(f"{self._origin} answered {response.status_code} ({name}); is it a bothy relay?")
         words = texts.problem(told.code, told.detail)
         wait = response.headers.get("Retry-After", "")
         if wait.isascii() and wait.isdigit():

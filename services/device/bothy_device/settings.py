@@ -25,6 +25,8 @@ class Device(Struct, frozen=True, forbid_unknown_fields=True):
     """Typed bytes that are kept while the host's connection is interrupted; beyond it the bell rings."""
     escape_char: Annotated[str, Meta(min_length=1, max_length=4)] = "~"
     """First character of the escape sequences: one ASCII character, or ``none``."""
+    backoff_cap: Seconds = 15.0
+    """Longest wait in seconds before another try to reconnect."""
     request_timeout: Seconds = 15.0
     """Seconds that one request to the server, or the dialling of a stream connection, may take."""
 

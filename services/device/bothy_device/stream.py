@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from websockets.typing import Subprotocol
 
 from bothy_device import tls
-from bothy_device.failure import Failure
+from bothy_device.failure import Unreachable
 from bothy_device.settings import Wire
 from bothy_device.state import Login
 from bothy_wire.close_codes import CloseCode
@@ -31,7 +31,7 @@ from bothy_wire.frames import (
 )
 from bothy_wire.limits import STREAM_SUBPROTOCOL
 from bothy_wire.signing import Purpose, sign
-from bothy_wire.unreachable import explain
+from bothy_wire.unreachable import explain, is_local
 
 CLOSE_TIMEOUT = 1.0
 """Seconds that the relay has to answer our close frame."""
@@ -50,17 +50,28 @@ class StreamClosedError(Exception):
         self.reason = reason
 
 
+class Socket(ClientConnection):
+    """A WebSocket that knows when it last heard anything; any byte counts as life."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.heard_at = self.loop.time()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes from the network."""
+        self.heard_at = self.loop.time()
+        super().data_received(data)
+
+
 class Stream:
     """An identified stream connection."""
 
-    def __init__(self, connection: ClientConnection) -> None:
+    def __init__(self, connection: Socket) -> None:
         self._connection = connection
-        self._heard = asyncio.Event()
 
     async def receive(self) -> Frame | bytes:
         """The next frame or channel message. Raises :class:`StreamClosedError`, also for what is no frame (4105)."""
         item = await _receive(self._connection)
-        self._heard.set()
         if isinstance(item, bytes):
             return item
         frame: SidePaired | SideUnpaired = await _decode(self._connection, _frames, item)
@@ -74,51 +85,49 @@ class Stream:
             raise _closed(error) from error
 
     async def watch(self, interval: float, grace: float) -> None:
-        """Return when nothing at all came for ``interval`` seconds and for ``grace`` seconds after a ping.
+        """Ping once in ``interval`` seconds; return when not a byte came for that long and ``grace`` seconds more.
 
-        A pong alone is no measure: on a slow line it may be late behind data that shows the relay's life as well.
+        The ping goes out whatever is heard: while a long repaint trickles in, the relay hears nothing else of us. And no
+        pong is waited for, because on a slow line it is late behind data that shows the relay's life as well.
         """
-        while True:
-            if await self._silent(interval):
+        loop = asyncio.get_running_loop()
+        pinged_at = loop.time()
+        while (now := loop.time()) < self._connection.heard_at + interval + grace:
+            if now >= pinged_at + interval:
+                pinged_at = now
                 try:
-                    pong = asyncio.ensure_future(await self._connection.ping())
+                    async with asyncio.timeout(grace):
+                        await self._connection.ping()
+                except TimeoutError:
+                    continue  # a full socket takes it later
                 except ConnectionClosed:
                     return
-                pong.add_done_callback(self._ponged)
-                if await self._silent(grace):
-                    return
-
-    async def _silent(self, seconds: float) -> bool:
-        self._heard.clear()
-        try:
-            async with asyncio.timeout(seconds):
-                await self._heard.wait()
-        except TimeoutError:
-            return True
-        return False
-
-    def _ponged(self, pong: asyncio.Future[float]) -> None:
-        if not pong.cancelled() and pong.exception() is None:
-            self._heard.set()
+            else:
+                await asyncio.sleep(min(pinged_at + interval, self._connection.heard_at + interval + grace) - now)
 
     async def close(self, code: int) -> None:
         """Say good-bye with a close code."""
         await self._connection.close(code)
+
+    def abort(self) -> None:
+        """Drop the connection at once, without a word."""
+        self._connection.transport.abort()
 
 
 @asynccontextmanager
 async def dial(
     login: Login, path: str, stream_token: str, session_id: UUID, *, wire: Wire, patience: float
 ) -> AsyncIterator[Stream]:
-    """An identified stream connection, closed at the end. ``patience`` in seconds bounds each step.
+    """An identified stream connection, gone at the end whatever the relay does. ``patience`` in seconds bounds each step.
 
-    Raises :class:`StreamClosedError` when the relay closes it with a code, :class:`Failure` when it cannot be reached.
+    Raises :class:`StreamClosedError` when the relay closes it with a code, :class:`Unreachable` when it is not found.
     """
     try:
         connection = await connect(
             "ws" + login.server.removeprefix("http") + path,
             subprotocols=[Subprotocol(STREAM_SUBPROTOCOL)],
             compression=None,  # ciphertext does not shrink
+            create_connection=Socket,
             max_size=wire.max_frame_bytes,
             open_timeout=patience,
             close_timeout=CLOSE_TIMEOUT,
@@ -127,17 +136,18 @@ async def dial(
             user_agent_header="bothy",
         )
     except InvalidStatus as error:
-        raise Failure(
+        raise Unreachable(
             f"{login.server} refused the stream connection with {error.response.status_code}: a proxy on the way may not"
             " pass WebSockets, or this is no bothy relay"
         ) from error
     except (OSError, WebSocketException, ImportError) as error:
-        raise Failure(explain(login.server, error)) from error
+        raise Unreachable(explain(login.server, error), local=is_local(error)) from error
     try:
+        assert isinstance(connection, Socket)
         await _identify(connection, login, stream_token, session_id, patience)
         yield Stream(connection)
     finally:
-        await connection.close()
+        connection.transport.abort()
 
 
 async def _identify(
@@ -147,7 +157,7 @@ async def _identify(
         async with asyncio.timeout(patience):
             await _exchange(connection, login, stream_token, session_id)
     except TimeoutError:
-        raise Failure(f"{login.server} accepted the connection and then said nothing; try again") from None
+        raise Unreachable(f"{login.server} accepted the connection and then said nothing; try again") from None
 
 
 async def _exchange(connection: ClientConnection, login: Login, stream_token: str, session_id: UUID) -> None:

@@ -1,74 +1,72 @@
-"""Runs a session: feeds :class:`~bothy_device.session.Session` from the socket, the terminal and one timer, and obeys it."""
+"""Runs a session: feeds :class:`~bothy_device.session.Session` from the relay, the terminal and one timer, and obeys it."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import deque
 from collections.abc import Callable
 from typing import assert_never
 
+from bothy_device.clock import steady, watch_sleep
+from bothy_device.connector import Connector, Route
 from bothy_device.events import (
+    Attach,
     Begin,
     Bell,
-    Closed,
+    Dial,
     Discard,
     Effect,
     Event,
+    HangUp,
     Leave,
     Read,
-    Received,
     Resized,
     Say,
     Show,
     Status,
     Suspend,
     Tick,
+    Woke,
 )
 from bothy_device.screen import Screen
 from bothy_device.session import Session
 from bothy_device.settings import Wire
-from bothy_device.stream import CLOSE_TIMEOUT, Stream, StreamClosedError
-from bothy_wire.close_codes import CloseCode
 
 Build = Callable[[Resized, bool, float], Session]
 """Makes the session from the terminal's size, whether a person types, and the time."""
 
 
-async def run(stream: Stream, wire: Wire, build: Build) -> Leave:
+async def run(route: Route, wire: Wire, build: Build) -> Leave:
     """Until the session leaves. The terminal is as it was before, whatever happens."""
-    loop = asyncio.get_running_loop()
-    shell = _Shell(stream)
+    shell = _Shell()
     async with asyncio.TaskGroup() as group:
         with Screen(shell.feed) as screen:
-            shell.start(screen, build(screen.size(), screen.has_keyboard, loop.time()))
-            tasks = [group.create_task(each) for each in (shell.receive(), shell.send(), shell.watch(wire))]
+            session = build(screen.size(), screen.has_keyboard, steady())
+            connector = Connector(route, wire, group=group, feed=shell.feed, outgoing=session.take_outgoing)
+            shell.start(screen, session, connector)
+            connector.dial()
+            asleep = group.create_task(watch_sleep(lambda: shell.feed(Woke())))
             leave = await shell.left
             screen.message_follows = leave.message is not None
-        await shell.part(leave.close)
-        for task in tasks:
-            task.cancel()
+        await connector.part(leave.close)
+        asleep.cancel()
     return leave
 
 
 class _Shell:
     """One event at a time from one inbox, its effects in order, one timer."""
 
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self.left: asyncio.Future[Leave] = self._loop.create_future()
         self._inbox: deque[Event] = deque()
-        self._stirred = asyncio.Event()
-        """The session may have something to send."""
-        self._sent = asyncio.Event()
-        """Everything that it had is with the socket."""
         self._busy = False
         self._timer: asyncio.TimerHandle | None = None
 
-    def start(self, screen: Screen, session: Session) -> None:
+    def start(self, screen: Screen, session: Session, connector: Connector) -> None:
         self._screen = screen
         self._session = session
+        self._connector = connector
         self._set_timer()
 
     def feed(self, event: Event) -> None:
@@ -78,19 +76,24 @@ class _Shell:
         self._busy = True
         try:
             while self._inbox:
-                for effect in self._session.handle(self._inbox.popleft(), self._loop.time()):
+                for effect in self._session.handle(self._inbox.popleft(), steady()):
                     self._perform(effect)
         except Exception as error:  # noqa: BLE001 - from a reader or a timer the loop would only log it, into a raw terminal
             if not self.left.done():
                 self.left.set_exception(error)
         finally:
             self._busy = False
-        self._sent.clear()
-        self._stirred.set()
+        self._connector.stir()
         self._set_timer()
 
     def _perform(self, effect: Effect) -> None:
         match effect:
+            case Dial():
+                self._connector.dial()
+            case Attach(take):
+                self._connector.attach(take=take)
+            case HangUp(code):
+                self._connector.hang_up(code)
             case Show(data):
                 self._screen.write(data)
             case Discard():
@@ -116,35 +119,4 @@ class _Shell:
         if self._timer:
             self._timer.cancel()
         due = None if self.left.done() else self._session.deadline()
-        self._timer = None if due is None else self._loop.call_at(due, self.feed, Tick())
-
-    async def receive(self) -> None:
-        try:
-            while True:
-                self.feed(Received(await self._stream.receive()))
-        except StreamClosedError as closed:
-            self.feed(Closed(closed.code, closed.reason))
-
-    async def send(self) -> None:
-        while True:
-            await self._stirred.wait()
-            self._stirred.clear()
-            with contextlib.suppress(StreamClosedError):  # `receive` tells
-                # While the socket takes nothing, nothing is taken from the session: there it has a bound.
-                while items := self._session.take_outgoing():
-                    for item in items:
-                        await self._stream.send(item)
-            self._sent.set()
-
-    async def watch(self, wire: Wire) -> None:
-        await self._stream.watch(wire.ping_interval, wire.ping_timeout)
-        self.feed(Closed(CloseCode.SILENT, ""))
-
-    async def part(self, code: int) -> None:
-        """Send what is left, then the close code; a socket that takes nothing gets a moment only."""
-        try:
-            async with asyncio.timeout(CLOSE_TIMEOUT):
-                await self._sent.wait()
-                await self._stream.close(code)
-        except TimeoutError:
-            return  # the caller drops the connection
+        self._timer = None if due is None else self._loop.call_later(max(0.0, due - steady()), self.feed, Tick())

@@ -49,14 +49,17 @@ class Waiting:
             self._ping_at = None
         return due
 
-    def watch(self, pending: int, *, connected: bool, interrupted: bool, now: float) -> list[Effect]:
-        """``pending`` bytes are typed and not with the host; ``connected`` says that the channel is open."""
+    def watch(self, pending: int, *, connected: bool, outage: tuple[str, str] | None, now: float) -> list[Effect]:
+        """``pending`` bytes are typed and not with the host; ``connected`` says that the channel is open.
+
+        ``outage`` is what an outage has to say, which comes first: the kind of status and its words.
+        """
         if not pending or not connected:
             self._since = self._ping_at = None
         elif self._since is None:
             self._since, self._ping_at = now, now + PING_AFTER
         gate = self._gate(pending, connected=connected)
-        return gate + self._show(self._line(pending, interrupted=interrupted, now=now), now)
+        return gate + self._show(outage or self._line(pending, now), now)
 
     def _gate(self, pending: int, *, connected: bool) -> list[Effect]:
         """A person's keys are always read, so that escapes work, except behind a paste that is too large."""
@@ -71,19 +74,13 @@ class Waiting:
         self._reading = reading
         return [Read(reading)] if changed else []
 
-    def _line(self, pending: int, *, interrupted: bool, now: float) -> tuple[str, str] | None:
-        """The kind of status and its words."""
-        if interrupted:
-            typed = f", {pending} bytes typed are kept" if pending else ""
-            return "interrupted", f"the host's connection is interrupted; waiting{typed}{self._hint('.', ' leaves')}"
+    def _line(self, pending: int, now: float) -> tuple[str, str] | None:
         if self._piped or self._since is None or now < self._since + WAITING_AFTER:
             return None
         if not self._reading:
             return "full", f"{pending} bytes waiting; keys are read again when a tenth is through"
-        return "waiting", f"{pending} bytes waiting{self._hint('D', ' drops them')}"
-
-    def _hint(self, key: str, meaning: str) -> str:
-        return f", {self._escape}{key}{meaning}" if self._escape else ""
+        drops = f", {self._escape}D drops them" if self._escape else ""
+        return "waiting", f"{pending} bytes waiting{drops}"
 
     def _show(self, status: tuple[str, str] | None, now: float) -> list[Effect]:
         """A new kind of status is shown at once, new numbers now and then."""

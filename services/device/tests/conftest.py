@@ -152,6 +152,8 @@ class FakeRelay:
         self.closed_with = None
         self.host = FakeHost(self.session_id, self.host_id, self.host_key)
         self.transports = set()
+        self.pinged = self.accepted = 0
+        self._event = asyncio.Event()
 
     @property
     def host_public(self):
@@ -192,6 +194,31 @@ class FakeRelay:
         for transport in self.transports:
             transport.abort()
 
+    async def pings(self, count):
+        """Until the device asked so often whether we are there."""
+        wanted = self.pinged + count
+        await self._until(lambda: self.pinged >= wanted)
+
+    async def until_dialled(self, count):
+        """Until so many connections were accepted, of which the last is the side."""
+        await self._until(lambda: self.accepted >= count)
+
+    def requests_of(self, method, path):
+        """The requests whose path ends like that."""
+        return [each for each in self.requests if each[0] == method and each[1].endswith(path)]
+
+    def _happened(self):
+        self._event.set()
+
+    async def _until(self, condition):
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not condition():
+                    self._event.clear()
+                    await self._event.wait()
+        except TimeoutError:
+            pytest.fail(f"{len(self.upgrades)} dialled, {self.accepted} accepted, {self.pinged} pings")
+
     def freeze(self):
         """Every connection stays and nothing passes."""
         for transport in self.transports:
@@ -221,6 +248,9 @@ class FakeRelay:
         async def copy(source, target):
             with contextlib.suppress(ConnectionError):
                 while data := await source.read(65536):
+                    if source is reader and data[0] == 0x89:  # a frame of a person who types nothing stands alone
+                        self.pinged += 1
+                        self._happened()
                     target.write(data)
                     await target.drain()
             target.close()
@@ -349,6 +379,8 @@ class FakeRelay:
             return
         await connection.send(encode(SideAccepted()))
         self.side = self.host.connection = connection
+        self.accepted += 1
+        self._happened()
         if self.pairs:
             await self.pair()
         with contextlib.suppress(websockets.ConnectionClosed):

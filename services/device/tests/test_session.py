@@ -5,11 +5,15 @@ import uuid
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from bothy_device import reconnect
 from bothy_device.events import (
+    Accepted,
+    Attach,
     Begin,
     Bell,
     Closed,
     Discard,
+    HangUp,
     Leave,
     Quit,
     Read,
@@ -24,6 +28,7 @@ from bothy_device.events import (
 )
 from bothy_device.session import Session
 from bothy_device.waiting import Limits
+from bothy_wire.backoff import Backoff
 from bothy_wire.channel import flow
 from bothy_wire.channel.device_end import DeviceEnd
 from bothy_wire.channel.host_end import HostEnd, Input, Offered
@@ -37,7 +42,7 @@ LINEAGE = b"l" * 16
 class World:
     """Both ends; messages travel when the test says so."""
 
-    def __init__(self, *, escape: bytes | None = b"~", greeting: str | None = None) -> None:
+    def __init__(self, *, escape: bytes | None = b"~", greeting: str | None = None, once: bool = False) -> None:
         self.now = 100.0
         self.session_id, host_id = uuid.uuid4(), uuid.uuid4()
         host_key = X25519PrivateKey.generate()
@@ -60,8 +65,12 @@ class World:
             size=Resized(132, 43),
             limits=LIMITS,
             now=self.now,
+            way=reconnect.start(self.now, life=60.0, once=once),
+            backoff=Backoff(),
+            chance=lambda: 0.5,
             greeting=greeting,
         )
+        self.session.handle(Accepted(), self.now)
         self.typed = b""
         self.frames = []
         self.host_saw = []
@@ -194,17 +203,18 @@ def test_a_close_is_told_behind_the_output(world):
 
 
 def test_unpaired_is_answered_once_and_typed_keys_are_kept(world):
-    (status,) = world.unpair()
+    assert world.unpair() == []
     assert world.frames == [SideReady()]
-    assert status == Status("the host's connection is interrupted; waiting, ~. leaves")
-    assert world.feed(Typed(b"12345")) == []
-    assert world.later(1.0) == [
-        Status("the host's connection is interrupted; waiting, 5 bytes typed are kept, ~. leaves")
-    ]
+    assert world.session.deadline() == world.now + 1.0
+    assert world.later(1.0) == [Status("lab-1 is not connected; waiting; Ctrl-C gives up")]
+    assert world.feed(Typed(b"12345")) == [Status("lab-1 is not connected; waiting; 5 keys waiting, Ctrl-C drops them")]
     assert world.feed(Typed(b"6789012")) == [Bell()]
+    assert world.later(1.0) == [Status("lab-1 is not connected; waiting; 10 keys waiting, Ctrl-C drops them")]
     assert world.typed == b""
-    assert world.pair() == [Status(None)]
+    assert world.pair() == [Status("reconnected after 2 s")]
     assert world.typed == b"1234567890"
+    assert world.session.deadline() == world.now + 3.0
+    assert world.later(3.0) == [Status(None)]
 
 
 def test_a_resize_between_pairings_is_the_size_of_the_next(world):
@@ -236,14 +246,15 @@ def test_a_broken_record_waits_for_the_relays_word():
     assert world.feed(Received(b"\x00" * 100)) == []
     world.unpair()
     assert world.frames == [SideReady()]
-    assert world.pair() == [Status(None)]
+    assert world.pair() == []
+    assert world.session.deadline() is None
 
 
-def test_a_broken_record_without_it_closes_with_4107(world):
+def test_a_broken_record_without_it_closes_with_4107_and_attaches(world):
     world.feed(Received(b"\x00" * 100))
-    (leave,) = world.later(1.0)
-    assert leave.close == 4107
-    assert leave.message.endswith(f"the session goes on: bothy attach {world.session_id}")
+    assert world.later(1.0) == [HangUp(4107)]
+    assert world.session.deadline() == world.now + 0.6
+    assert world.later(0.6) == [Attach(take=False)]
 
 
 @pytest.mark.parametrize("item", [b"binary", SideUnpaired(), SideAccepted()])

@@ -16,7 +16,8 @@ _WORDS = {
     errno.EHOSTUNREACH: "there is no way to it; is this machine online?",
     errno.ENETUNREACH: "there is no way to it; is this machine online?",
 }
-_NUMBER = re.compile(r"\[Errno (\d+)\]")
+_NO_WAY = (errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL)
+_NUMBER = re.compile(r"\[Errno (-?\d+)\]")
 
 
 def explain(origin: str, error: BaseException) -> str:
@@ -35,6 +36,13 @@ def explain(origin: str, error: BaseException) -> str:
     return f"cannot reach {origin}: {_words(reason)}"
 
 
+def is_local(error: BaseException) -> bool:
+    """Whether the fault is on this side: no name service, or no way out of this machine."""
+    *_, reason = _reasons(error)
+    number = _number(reason) if isinstance(reason, OSError) else 0
+    return number < 0 or number in _NO_WAY
+
+
 def _reasons(error: BaseException) -> Iterator[BaseException]:
     """From the outermost to the innermost."""
     seen: set[int] = set()
@@ -49,7 +57,11 @@ def _words(reason: BaseException) -> str:
     plain = str(reason) or type(reason).__name__
     if not isinstance(reason, OSError):
         return plain
-    # Of a name with several addresses there is one error for all of them, and their numbers are in its text only.
-    number = reason.errno or next((int(found) for found in _NUMBER.findall(plain)), 0)
+    number = _number(reason)
     words = _WORDS.get(number) or reason.strerror or plain
     return f"{words}; is the address right?" if number < 0 else words
+
+
+def _number(error: OSError) -> int:
+    # Of a name with several addresses there is one error for all of them, and their numbers are in its text only.
+    return error.errno or next((int(found) for found in _NUMBER.findall(str(error))), 0)

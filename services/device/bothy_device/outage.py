@@ -1,0 +1,141 @@
+"""What a person sees and decides while the terminal is out of reach: the words of the status line, and two keys. Pure.
+
+The line comes when an outage lasts longer than :data:`SHOWN_AFTER`, and with it two keys that are ours and never sent:
+
+- Enter alone, while no keys wait: try now.
+- Ctrl-C alone: drop the keys that wait, or give up when there are none.
+
+Everything else is kept for the remote side. Before the line is shown every key is kept: nobody knows of the outage yet.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import Enum, auto
+
+from bothy_device.reconnect import Phase, State
+from bothy_wire.close_codes import CloseCode, text_of
+
+SHOWN_AFTER = 1.0
+"""Seconds that an outage lasts before anybody is bothered with it."""
+BACK_FOR = 3.0
+"""Seconds that the end of an outage stays on the screen."""
+_NAME = 24
+"""Characters of a host's name: the keys behind it should fit on the line."""
+
+NETWORK = "your network is down"
+RELAY = "the relay is out of reach"
+REFUSED = "the relay has no time or no database"
+DECLINED = "the host refused the connection"
+SLEPT = "this machine slept"
+_CAUSES = {
+    CloseCode.ABNORMAL: "the connection to the relay is lost",
+    CloseCode.SILENT: "the relay fell silent",
+    CloseCode.RESTART: "the relay restarts",
+    CloseCode.BUSY: "the relay is busy",
+}
+
+
+class Choice(Enum):
+    """What a key means during an outage."""
+
+    TRY = auto()
+    DROP = auto()
+    GIVE_UP = auto()
+    KEEP = auto()
+    REFUSE = auto()
+
+
+class Outage:
+    """From the loss of a terminal that was reached until it is back."""
+
+    def __init__(self, host: str, *, person: bool) -> None:
+        """``person``: somebody types and reads; otherwise one line is all."""
+        self._host = host[:_NAME]
+        self._person = person
+        self._since: float | None = None
+        self._back: tuple[float, float] | None = None
+        self.cause = ""
+        """What is broken."""
+
+    def begin(self, now: float, cause: str) -> None:
+        """The terminal is out of reach, or still is for another reason."""
+        if self._since is None:
+            self._since, self._back = now, None
+        self.cause = cause
+
+    def end(self, now: float) -> None:
+        """The terminal is back."""
+        if self._since is not None and now >= self._since + SHOWN_AFTER:
+            self._back = now + BACK_FOR, now - self._since
+        self._since = None
+
+    def closed(self, code: int) -> str:
+        """The cause behind a close code."""
+        if code == CloseCode.HOST_UNAVAILABLE:
+            return self.away()
+        try:
+            return _CAUSES[CloseCode(code)]
+        except (KeyError, ValueError):
+            return text_of(code)
+
+    def away(self) -> str:
+        """The cause is the host."""
+        return f"{self._host} is not connected"
+
+    def shown(self, state: State, now: float) -> bool:
+        """Whether the line stands there, and its keys count."""
+        if state.phase is Phase.REPLACED:
+            return True
+        return self._since is not None and now >= self._since + SHOWN_AFTER
+
+    def choice(self, keys: bytes, state: State, waiting: int, now: float) -> Choice:
+        """What ``keys``, read at once, mean while ``waiting`` bytes wait. A key in the middle of others is text."""
+        replaced = state.phase is Phase.REPLACED
+        match set(keys):
+            case _ if not self._person or not self.shown(state, now):
+                return Choice.KEEP
+            case pressed if pressed == {0x0D} and (replaced or not waiting):
+                return Choice.TRY
+            case pressed if pressed == {0x03}:
+                return Choice.DROP if waiting and not replaced else Choice.GIVE_UP
+            case _:
+                return Choice.REFUSE if replaced else Choice.KEEP
+
+    def line(self, state: State, waiting: int, now: float) -> tuple[str, str] | None:
+        """The kind of line, which changes at once, and its words, of which a number may change now and then."""
+        if self._back is not None and now < self._back[0]:
+            return "back", f"reconnected after {max(1, round(self._back[1]))} s"
+        if not self.shown(state, now):
+            return None
+        if not self._person:
+            return "outage", f"{self.cause}; trying to reconnect"
+        match state.phase:
+            case Phase.REPLACED:
+                return "replaced", "continued on another device; Enter takes it back, Ctrl-C leaves"
+            case Phase.WAITING:
+                kind, doing = "waiting", f"next try in {max(1, math.ceil(state.due - now))} s"
+            case Phase.UP:
+                kind, doing = "up", "waiting" if self.cause == self.away() else f"waiting for {self._host}"
+            case _:
+                kind, doing = "trying", "trying now"
+        if waiting:
+            keys = f"{waiting} keys waiting, Ctrl-C drops them"
+        elif state.phase is Phase.WAITING:
+            keys = "Enter tries now, Ctrl-C gives up"
+        else:
+            keys = "Ctrl-C gives up"
+        return f"{kind} {self.cause} {bool(waiting)}", f"{self.cause}; {doing}; {keys}"
+
+    def deadline(self, state: State, now: float) -> float | None:
+        """When the line changes by itself."""
+        if self._back is not None and now < self._back[0]:
+            return self._back[0]
+        if self._since is None:
+            return None
+        if now < self._since + SHOWN_AFTER:
+            return self._since + SHOWN_AFTER
+        left = state.due - now
+        if self._person and state.phase is Phase.WAITING and left > 1:
+            return state.due - (math.ceil(left) - 1)
+        return None
