@@ -46,9 +46,9 @@ class Wire(Struct, frozen=True, forbid_unknown_fields=True):
     """``[wire]``."""
 
     ping_interval: Seconds = 20.0
-    """Seconds of silence after which the relay is asked whether it is there."""
+    """The relay is pinged this often."""
     ping_timeout: Seconds = 20.0
-    """Seconds of silence after that until the connection counts as lost."""
+    """Seconds without a byte beyond that interval until the connection counts as lost."""
     max_frame_bytes: Bytes = 64 * 1024 + 256
     """Largest message from the relay."""
 

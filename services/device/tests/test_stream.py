@@ -150,6 +150,47 @@ async def test_a_silent_relay_that_answers_pings_lives_and_a_dead_one_does_not()
         connections[0].transport.abort()
 
 
+async def test_a_message_that_takes_long_to_arrive_is_life():
+    async def handle(connection):
+        await greet(connection)
+        connection.transport.pause_reading()  # no pong shows that it lives
+        for byte in b"\x82" + bytes([60]) + b"x" * 60:
+            connection.transport.write(bytes([byte]))
+            await asyncio.sleep(0.05)
+        await connection.wait_closed()
+
+    async with relay(handle) as origin, stream(origin) as opened:
+        watching = asyncio.create_task(opened.watch(0.5, 1.0))
+        assert await opened.receive() == b"x" * 60
+        assert not watching.done()
+        await asyncio.wait_for(watching, 20)
+
+
+async def read_on(opened):
+    while True:
+        await opened.receive()
+
+
+async def test_a_relay_that_is_heard_is_pinged_all_the_same():
+    """It may hear nothing else while a long repaint trickles in."""
+
+    async def handle(connection):
+        await greet(connection)
+        pings = []
+        receive = connection.protocol.receive_data
+        connection.protocol.receive_data = lambda data: (pings.append(data), receive(data))[1]
+        while len(pings) < 3:
+            await connection.send(b"heard")
+            await asyncio.sleep(0.01)
+        await connection.close(4100, "pinged")
+
+    async with relay(handle) as origin, stream(origin) as opened:
+        watching = asyncio.create_task(opened.watch(0.1, 10))
+        with pytest.raises(StreamClosedError, match="pinged"):
+            await asyncio.wait_for(read_on(opened), 20)
+        await watching
+
+
 async def test_watching_ends_with_the_connection():
     async def handle(connection):
         await greet(connection)

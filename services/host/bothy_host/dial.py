@@ -96,16 +96,19 @@ async def _connect(audience: str, path: str, subprotocol: str, manner: Manner, t
 
 
 async def _keep_alive(socket: Socket, manner: Manner) -> None:
-    """Ping a silent socket, abort a dead one. A ping that cannot be written says nothing about what is read."""
-    while True:
-        silent = steady() - socket.heard_at
-        if silent >= manner.ping_interval + manner.ping_timeout:
-            socket.transport.abort()
-            return
-        if silent < manner.ping_interval:
-            await asyncio.sleep(manner.ping_interval - silent)
-            continue
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(manner.ping_timeout):
-                await socket.ping()
-        await asyncio.sleep(max(socket.heard_at + manner.ping_interval + manner.ping_timeout - steady(), 0.0))
+    """Ping once an interval, and abort a socket on which not a byte came for an interval and the timeout.
+
+    The ping goes out whatever is heard: behind a long message that only leaves, the other end hears nothing else of us.
+    And it is not waited for, because on a slow way it stands behind such a message, and the other end's pings do not.
+    """
+    patience = manner.ping_interval + manner.ping_timeout
+    pinged_at = steady()
+    while (now := steady()) < socket.heard_at + patience:
+        if now >= pinged_at + manner.ping_interval:
+            pinged_at = now
+            with contextlib.suppress(TimeoutError):  # a full socket takes it later
+                async with asyncio.timeout(manner.ping_timeout):
+                    await socket.ping()
+        else:
+            await asyncio.sleep(min(pinged_at + manner.ping_interval, socket.heard_at + patience) - now)
+    socket.transport.abort()

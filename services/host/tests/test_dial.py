@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
+from dataclasses import replace
 
 import pytest
 from websockets.asyncio.server import serve
@@ -11,6 +12,7 @@ from websockets.exceptions import ConnectionClosed
 from bothy_host.dial import DialError, Manner, close_code, dialled, leave
 
 MANNER = Manner(dial_timeout=5, close_timeout=0.2, ping_interval=0.1, ping_timeout=0.1, max_frame_bytes=65792)
+SLOW = replace(MANNER, ping_interval=0.5, ping_timeout=1.0)
 TLS = ssl.create_default_context()
 
 
@@ -39,6 +41,42 @@ async def test_no_compression_is_offered_and_a_quiet_peer_that_lives_is_kept(sit
         await asyncio.sleep(4 * (MANNER.ping_interval + MANNER.ping_timeout))
         await connection.send("still")
         assert await connection.recv() == "still"
+
+
+async def test_a_message_that_takes_long_to_arrive_is_life(site):
+    audience, connections = site
+    async with dialled(audience, "/a", "x", SLOW, TLS) as connection:
+        transport = connections[0].transport
+        transport.pause_reading()  # no pong shows that it lives
+        for byte in b"\x82" + bytes([60]) + b"x" * 60:
+            transport.write(bytes([byte]))
+            await asyncio.sleep(0.05)
+        assert await connection.recv() == b"x" * 60
+
+
+async def test_a_peer_that_takes_nothing_for_long_and_pings_lives(site):
+    """Behind a long message on a slow way our pings reach nobody for a while, and those of the other end reach us."""
+    audience, connections = site
+    async with dialled(audience, "/a", "x", SLOW, TLS) as connection:
+        connections[0].transport.pause_reading()
+        await connection.send(b"x" * 60_000)
+        for _ in range(30):
+            connections[0].transport.write(b"\x89\x00")
+            await asyncio.sleep(0.1)
+        connections[0].transport.resume_reading()
+        assert await connection.recv() == b"x" * 60_000
+
+
+async def test_a_peer_that_is_heard_is_pinged_all_the_same(site):
+    audience, connections = site
+    async with dialled(audience, "/a", "x", MANNER, TLS) as connection:
+        pings = []
+        receive = connections[0].protocol.receive_data
+        connections[0].protocol.receive_data = lambda data: (pings.append(data), receive(data))[1]
+        async with asyncio.timeout(10):
+            while len(pings) < 3:
+                await connections[0].send("heard")
+                assert await connection.recv() == "heard"
 
 
 async def test_a_peer_that_reads_nothing_is_left(site):

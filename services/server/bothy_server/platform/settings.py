@@ -342,9 +342,9 @@ class Wire(Group):
     max_frame_bytes: Annotated[Bytes, Field(ge=CHANNEL_MESSAGE_BYTES)] = CHANNEL_MESSAGE_BYTES + 256
     """Longest message after that; at least a channel message of 64 KiB."""
     ping_interval: Seconds = 20
-    """A silent connection is pinged after this time. Any received frame counts as life."""
+    """Each connection is pinged this often."""
     ping_timeout: Seconds = 20
-    """A connection that stays silent this long after the ping is dropped."""
+    """A connection on which not a byte came for the interval and this long after it is dropped."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

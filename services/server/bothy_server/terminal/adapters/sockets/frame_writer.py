@@ -6,6 +6,10 @@ Own control frames wait for a border between the frames that pass, own texts for
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
+import termios
+from array import array
 
 from bothy_server.terminal.adapters.sockets.frame_reader import FrameReader
 from bothy_server.terminal.adapters.sockets.websocket_frames import Opcode, frame
@@ -73,8 +77,11 @@ class FrameWriter:
         return opcode in self._controls
 
     def queued_bytes(self) -> int:
-        """What the peer has not taken yet, without the kernel's part."""
-        return self._transport.get_write_buffer_size()
+        """What the peer has not taken yet, the kernel's part included: that moves although its buffer stays full."""
+        untaken = array("i", [0])
+        with contextlib.suppress(OSError, ValueError):  # the connection is gone, which is not ours to tell
+            fcntl.ioctl(self._transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, untaken)
+        return self._transport.get_write_buffer_size() + untaken[0]
 
     def _place_own_frames(self, out: list[bytes]) -> None:
         """Insert what waits into ``out``. The border of texts is never the later one, so controls go in first."""

@@ -20,7 +20,8 @@ class Liveness:
     """One peer's signs of life. Windows are in seconds.
 
     A peer that does not take what is queued cannot answer a ping that stands behind it, so two windows never run at
-    once: while writing is paused only the stall is judged, else only the silence.
+    once: while writing is paused only the stall is judged, else only the silence. Pings go out whatever is heard,
+    because a peer that sends a long message on a slow way hears nothing else, and must not think us gone.
     """
 
     ping_interval: float
@@ -30,7 +31,7 @@ class Liveness:
     """Set by every read: a flag costs less than the clock."""
     took: bool = False
     """Set when the peer took enough for writing to go on."""
-    _heard_at: float = 0.0
+    _heard_at: float | None = None
     _pinged_at: float | None = None
     _queued_bytes: int | None = None
     _taken_at: float = 0.0
@@ -50,20 +51,19 @@ class Liveness:
         return self._judge_silence(now, excused=self.heard or not reading, ping_waits=ping_waits)
 
     def _judge_silence(self, now: float, *, excused: bool, ping_waits: bool) -> Verdict:
-        if excused:
+        if excused or self._heard_at is None:
             self.heard = False
             self._heard_at = now
-            self._pinged_at = None
-            return Verdict.NOTHING
-        if self._pinged_at is None:
-            if now - self._heard_at < self.ping_interval:
-                return Verdict.NOTHING
+        if self._pinged_at is None or ping_waits:
+            # What was not asked yet cannot be answered: the timeout begins when the ping is out.
+            self._pinged_at = now
+            self._heard_at = max(self._heard_at, now - self.ping_interval)
+        elif now - self._heard_at >= self.ping_interval + self.ping_timeout:
+            return Verdict.LOST
+        elif now - self._pinged_at >= self.ping_interval:
             self._pinged_at = now
             return Verdict.PING
-        if ping_waits:
-            self._pinged_at = now
-            return Verdict.NOTHING
-        return Verdict.LOST if now - self._pinged_at >= self.ping_timeout else Verdict.NOTHING
+        return Verdict.NOTHING
 
     def _judge_stall(self, now: float, stuck_bytes: int) -> Verdict:
         before, self._queued_bytes = self._queued_bytes, stuck_bytes

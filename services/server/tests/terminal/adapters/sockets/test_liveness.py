@@ -30,14 +30,26 @@ def test_any_byte_counts_as_life():
     judged.seconds(1)
     assert judged.seconds(39) == [(20, Verdict.PING)]
     judged.liveness.heard = True
-    assert judged.seconds(40) == [(21, Verdict.PING)]
+    assert judged.seconds(40) == [(1, Verdict.PING), (21, Verdict.PING)]
+    assert judged.seconds(1) == [(1, Verdict.LOST)]
+
+
+def test_a_peer_that_is_heard_all_the_time_is_pinged_all_the_same():
+    """It may hear nothing else: what it sends is long, its way slow, and whoever gets it has nothing to say."""
+    judged = Judged()
+    pinged = []
+    for second in range(100):
+        judged.liveness.heard = True
+        pinged += [(second, verdict) for _, verdict in judged.seconds(1)]
+    assert pinged == [(second, Verdict.PING) for second in (20, 40, 60, 80)]
 
 
 def test_a_peer_that_is_not_read_is_not_silent():
     judged = Judged()
     judged.seconds(1)
-    assert judged.seconds(100, reading=False) == []
-    assert judged.seconds(39) == [(20, Verdict.PING)]
+    assert {verdict for _, verdict in judged.seconds(100, reading=False)} == {Verdict.PING}
+    assert judged.seconds(39)[-1] == (20, Verdict.PING)
+    assert judged.seconds(1) == [(1, Verdict.LOST)]
 
 
 def test_a_ping_that_could_not_be_written_is_not_held_against_the_peer():
@@ -67,4 +79,4 @@ def test_a_stalled_peer_is_not_called_silent():
     judged = Judged()
     judged.seconds(1)
     assert judged.seconds(119, stuck_bytes=900) == []
-    assert judged.seconds(20) == []
+    assert judged.seconds(20) == [(1, Verdict.PING)]
