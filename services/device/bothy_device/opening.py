@@ -21,9 +21,11 @@ from bothy_device.settings import Settings
 from bothy_device.state import Login
 from bothy_device.terminal import run
 from bothy_device.waiting import Limits
+from bothy_device.way import Way
 from bothy_wire.backoff import Backoff
 from bothy_wire.channel import device_end, flow
 from bothy_wire.limits import TERM_BYTES
+from bothy_wire.printable import printable
 from bothy_wire.signing import fingerprint
 
 
@@ -76,7 +78,7 @@ class Opening:
 
     async def _run(self, rest: Rest, opened: Opened, host_name: str) -> int:
         device, channel = self._settings.device, self._settings.channel
-        way = reconnect.start(steady(), opened.expires_in_s, once=not self._reconnects)
+        first = reconnect.start(steady(), opened.expires_in_s, once=not self._reconnects)
         end = device_end.DeviceEnd(
             channel_key=self._login.channel,
             host_channel_key=opened.host_channel_key,
@@ -97,9 +99,14 @@ class Opening:
                 size=size,
                 limits=Limits(device.paste_bytes, device.input_buffer_bytes, channel.fail_grace),
                 now=now,
-                way=way,
-                backoff=Backoff(cap=device.backoff_cap),
-                chance=random.random,
+                way=Way(
+                    first,
+                    backoff=Backoff(cap=device.backoff_cap),
+                    chance=random.random,
+                    session_id=opened.session_id,
+                    host=printable(host_name),
+                    person=person,
+                ),
                 greeting=self._greeting if person else None,
             )
 

@@ -1,8 +1,8 @@
 """What a person sees and decides while the terminal is out of reach: the words of the status line, and two keys. Pure.
 
-The line comes when an outage lasts longer than :data:`SHOWN_AFTER`, and with it two keys that are ours and never sent:
+The line comes when an outage lasts longer than :data:`SHOWN_AFTER`, and with it two keys that are ours:
 
-- Enter alone, while no keys wait: try now.
+- Enter alone: try now. While keys wait it belongs to them too, and is kept like them.
 - Ctrl-C alone: drop the keys that wait, or give up when there are none.
 
 Everything else is kept for the remote side. Before the line is shown every key is kept: nobody knows of the outage yet.
@@ -40,6 +40,7 @@ class Choice(Enum):
     """What a key means during an outage."""
 
     TRY = auto()
+    KEEP_AND_TRY = auto()
     DROP = auto()
     GIVE_UP = auto()
     KEEP = auto()
@@ -95,8 +96,8 @@ class Outage:
         match set(keys):
             case _ if not self._person or not self.shown(state, now):
                 return Choice.KEEP
-            case pressed if pressed == {0x0D} and (replaced or not waiting):
-                return Choice.TRY
+            case pressed if pressed == {0x0D}:
+                return Choice.TRY if replaced or not waiting else Choice.KEEP_AND_TRY
             case pressed if pressed == {0x03}:
                 return Choice.DROP if waiting and not replaced else Choice.GIVE_UP
             case _:

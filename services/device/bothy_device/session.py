@@ -8,21 +8,18 @@ again with :class:`Tick`. The encrypted channel (:class:`~bothy_wire.channel.dev
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 from typing import assert_never
 from uuid import UUID
 
-from bothy_device import outage, reconnect, texts
+from bothy_device import texts
 from bothy_device.escapes import Command, EscapeParser
 from bothy_device.events import (
     Accepted,
-    Attach,
     Attached,
     Begin,
     Bell,
     Closed,
-    Dial,
     Discard,
     Effect,
     Event,
@@ -41,10 +38,10 @@ from bothy_device.events import (
     Woke,
     Written,
 )
-from bothy_device.outage import Choice, Outage
-from bothy_device.reconnect import Phase
+from bothy_device.outage import Choice
+from bothy_device.reconnect import Declined
 from bothy_device.waiting import WAITING_AFTER, Limits, Waiting
-from bothy_wire.backoff import Backoff
+from bothy_device.way import Happening, Way
 from bothy_wire.channel.device_end import (
     DeviceEnd,
     DeviceEvent,
@@ -57,7 +54,7 @@ from bothy_wire.channel.device_end import (
     Refusal,
     Repaint,
 )
-from bothy_wire.close_codes import CloseCode, text_of
+from bothy_wire.close_codes import CloseCode
 from bothy_wire.errors import ChannelError
 from bothy_wire.frames import Frame, SidePaired, SideReady, SideUnpaired
 from bothy_wire.limits import SIZE_MAX, SIZE_MIN
@@ -77,15 +74,12 @@ class Session:
         size: Resized,
         limits: Limits,
         now: float,
-        way: reconnect.State,
-        backoff: Backoff,
-        chance: Callable[[], float],
+        way: Way,
         greeting: str | None = None,
     ) -> None:
         """``escape`` is the escape byte, empty for none; ``None`` where no person types but a pipe delivers.
 
-        ``way`` is the first state of the reconnect rule, whose ``Dial`` the caller obeys by itself; ``chance`` gives random
-        numbers from 0 up to 1. ``greeting`` was said before and is said again behind the first repaint, which begins by clearing the screen.
+        ``greeting`` was said before and is said again behind the first repaint, which begins by clearing the screen.
         """
         self._end = end
         self._id = session_id
@@ -103,9 +97,6 @@ class Session:
         self._ready_due = False
         self._failed_at: float | None = None
         self._way = way
-        self._backoff = backoff
-        self._chance = chance
-        self._outage = Outage(self._host, person=not self._piped)
         self._repainting = False
         self._unwritten: deque[tuple[int, bool]] = deque()
         """Lengths of what is with the terminal, and whether they count as output."""
@@ -114,8 +105,6 @@ class Session:
         self._exit: Leave | None = None
         """How it ends once the terminal took what is still with it."""
         self._leave: Leave | None = None
-        self._without: Leave = Leave(255)
-        """How it ends if nothing can be tried any more."""
         self._look_at: float | None = None
         self._effects: list[Effect] = []
 
@@ -143,7 +132,6 @@ class Session:
     def deadline(self) -> float | None:
         """When :class:`Tick` is due."""
         times = [self._end.deadline(), self._waiting.deadline(), self._patience_at, self._look_at]
-        times.append(reconnect.deadline(self._way))
         if self._failed_at is not None:
             times.append(self._failed_at + self._fail_grace)
         return min((each for each in times if each is not None), default=None)
@@ -153,25 +141,12 @@ class Session:
     def _step(self, event: Event, now: float) -> None:
         match event:
             case Received(item):
-                if self._exit is None and self._way.phase is Phase.UP:
+                if self._exit is None and self._way.up:  # else the connection is an abandoned one
                     self._received(item, now)
-            case Accepted():
-                self._go(reconnect.Accepted(), now)
-            case Closed(code, reason):
-                message = texts.lost(code, reason, self._id, opened=self._end.opened_once)
-                ended = reason if code == CloseCode.SESSION_ENDED else None
-                self._lost(reconnect.Lost(code), self._outage.closed(code), Leave(255, message, reason=ended), now)
-            case Unreached(local, text):
-                cause = outage.NETWORK if local else outage.RELAY
-                self._lost(reconnect.Unreached(), cause, Leave(255 if self._begun else 1, text), now)
-            case Refused(code, text):
-                cause = self._outage.away() if code == "host_unavailable" else outage.REFUSED
-                self._lost(reconnect.Refused(code), cause, Leave(255, text), now)
-            case Attached(token_until):
-                self._go(reconnect.Attached(token_until), now)
-            case Woke():
-                message = texts.lost(CloseCode.ABNORMAL, "", self._id, opened=self._end.opened_once)
-                self._lost(reconnect.Woke(), outage.SLEPT, Leave(255, message), now)
+            case Accepted() | Attached():
+                self._effects += self._way.handle(event, now)
+            case Closed() | Unreached() | Refused() | Woke():
+                self._lost(event, now)
             case Typed(data):
                 self._typed(data, now)
             case Resized():
@@ -199,8 +174,7 @@ class Session:
                 self._failed_at = None
                 self._end.unpaired()
                 self._ready_due = True
-                if self._begun:
-                    self._outage.begin(now, self._outage.away())
+                self._way.host_gone(now)
             case _:
                 self._fail(CloseCode.PROTOCOL_VIOLATION, now)
 
@@ -225,8 +199,7 @@ class Session:
             case Opened():
                 self._opened(event.dropped_input, now)
             case Refusal(code):
-                leave = Leave(255, texts.refusal(code))
-                self._hang_up(reconnect.Declined(code), outage.DECLINED, leave, now)
+                self._hang_up(CloseCode.NORMAL, Declined(code), now)
             case Output(data):
                 self._show(data, counts=True)
             case Repaint(data, last):
@@ -252,8 +225,7 @@ class Session:
                 assert_never(event)
 
     def _opened(self, dropped: int, now: float) -> None:
-        self._go(reconnect.Paired(), now)
-        self._outage.end(now)
+        self._way.reached(now)
         if not self._begun:
             self._begun = True
             self._effects.append(Begin())
@@ -295,7 +267,7 @@ class Session:
                 case Command.DROP:
                     self._effects.append(Say(f"{self._end.drop_unsent()} bytes dropped"))
                 case Command.HELP:
-                    self._effects.append(Say(self._help()))
+                    self._effects.append(Say(texts.help_for(self._id, self._host, self._escape)))
                     self._help_pings = True
                     self._end.ping(now)
                 case Command.SUSPEND:
@@ -308,17 +280,20 @@ class Session:
     def _press(self, keys: bytes, now: float) -> None:
         if self._end.open:
             return self._type(keys)
-        match self._outage.choice(keys, self._way, self._end.unsent_input, now):
+        match self._way.choice(keys, self._end.unsent_input, now):
+            case Choice.KEEP:
+                self._type(keys)
             case Choice.TRY:
-                self._go(reconnect.Now(), now)
+                self._effects += self._way.try_now(now)
+            case Choice.KEEP_AND_TRY:
+                self._type(keys)
+                self._effects += self._way.try_now(now)
             case Choice.DROP:
                 self._end.drop_unsent()
             case Choice.GIVE_UP:
-                self._leave = self._without
+                self._leave = self._way.give_up()
             case Choice.REFUSE:
                 self._effects.append(Bell())
-            case Choice.KEEP:
-                self._type(keys)
         return None
 
     def _type(self, keys: bytes) -> None:
@@ -341,9 +316,8 @@ class Session:
             return self._fail(CloseCode.CHANNEL_FAILED, now)
         if self._failed_at is not None and now >= self._failed_at + self._fail_grace:
             return self._fail(CloseCode.CHANNEL_FAILED, now)
-        due = reconnect.deadline(self._way)
-        if due is not None and now >= due:
-            self._go(reconnect.Passed(), now)
+        self._effects += self._way.pass_time(now)
+        self._exit = self._exit or self._way.end
         if self._patience_at is not None and now >= self._patience_at:
             self._patience_at = None
             self._effects.append(Say(f"waiting for {self._host}; Ctrl-C gives up"))
@@ -353,72 +327,34 @@ class Session:
 
     def _watch(self, now: float) -> None:
         pending, connected = self._end.pending_input, self._end.open
-        line = self._outage.line(self._way, self._end.unsent_input, now)
+        line = self._way.line(self._end.unsent_input, now)
         self._effects += self._waiting.watch(pending, connected=connected, outage=line, now=now)
-        self._look_at = self._outage.deadline(self._way, now)
-
-    def _help(self) -> str:
-        return "\n".join(
-            (
-                f"session {self._id} on {self._host}",
-                f" {self._escape}.   leave; the session goes on",
-                f" {self._escape}D   drop what was typed and not sent yet",
-                f" {self._escape}^Z  suspend bothy",
-                f" {self._escape}?   this help",
-                f" {self._escape}{self._escape}   send the escape character",
-                "(at the start of a line only)",
-            )
-        )
-
-    # ---- the way to the terminal ------------------------------------------------------------------------------------
-
-    def _lost(self, event: reconnect.Event, cause: str, without: Leave, now: float) -> None:
-        """The connection, or an attempt to make one, is gone; ``without`` is how it ends if that is final."""
-        self._end.unpaired()
-        self._paired = self._ready_due = False
-        self._failed_at = None
-        if self._exit is not None:
-            return
-        self._without = without
-        if self._begun:
-            self._outage.begin(now, cause)
-        self._go(event, now)
-        if self._way.phase is Phase.REPLACED and self._piped:
-            self._exit = without
-        if self._way.phase is Phase.WAITING and self._way.tries == 1 and not self._begun:
-            self._effects.append(Say(f"{cause}; trying again"))
-
-    def _go(self, event: reconnect.Event, now: float) -> None:
-        self._way, effect = reconnect.step(self._way, event, now, backoff=self._backoff, chance=self._chance())
-        match effect:
-            case reconnect.Dial():
-                self._effects.append(Dial())
-            case reconnect.Attach(take):
-                self._effects.append(Attach(take))
-            case reconnect.Stop():
-                self._exit = self._exit or self._without
-            case None:
-                pass
-            case _:
-                assert_never(effect)
-
-    def _hang_up(self, event: reconnect.Lost | reconnect.Declined, cause: str, leave: Leave, now: float) -> None:
-        """We leave this connection, and the relay hears the code of ``leave``."""
-        self._lost(event, cause, replace(leave, close=CloseCode.NORMAL), now)
-        if self._exit is not None:
-            self._leave = replace(self._exit, close=leave.close)
-        else:
-            self._effects.append(HangUp(leave.close))
-
-    def _fail(self, code: CloseCode, now: float) -> None:
-        leave = Leave(255, texts.lost(code, "", self._id, opened=self._end.opened_once), close=code)
-        self._hang_up(reconnect.Lost(code), text_of(code), leave, now)
+        self._look_at = self._way.deadline(now)
 
     # ---- ends -------------------------------------------------------------------------------------------------------
 
+    def _lost(self, event: Happening, now: float) -> None:
+        """The connection, or the attempt to make one, is gone."""
+        self._end.unpaired()
+        self._paired = self._ready_due = False
+        self._failed_at = None
+        if self._exit is None:
+            self._effects += self._way.handle(event, now)
+            self._exit = self._way.end
+
+    def _fail(self, code: CloseCode, now: float) -> None:
+        self._hang_up(code, Closed(code, ""), now)
+
+    def _hang_up(self, code: CloseCode, why: Happening, now: float) -> None:
+        """We leave this connection: the relay hears ``code``, and the way goes on as after ``why``."""
+        self._lost(why, now)
+        if self._exit is not None:
+            self._leave = replace(self._exit, close=code)
+        else:
+            self._effects.append(HangUp(code))
+
     def _goes_on(self, text: str) -> str:
-        goes_on = self._end.opened_once and self._exit is None
-        return f"{text}; the session goes on: bothy attach {self._id}" if goes_on else text
+        return texts.goes_on(text, self._id) if self._begun and self._exit is None else text
 
     def _with_lost_keys(self, leave: Leave) -> Leave:
         """Keys that are not known to be with the host do not vanish in silence."""

@@ -100,4 +100,24 @@ def lost(code: int, reason: str, session_id: UUID, *, opened: bool) -> str:
         return f"the relay closed the connection: {why}"
     if not opened:
         return f"the terminal could not be reached: {why}; try again"
-    return f"{why}; the session goes on: bothy attach {session_id}"
+    return goes_on(why, session_id)
+
+
+def goes_on(text: str, session_id: UUID) -> str:
+    """What happened, and how to come back."""
+    return f"{text}; the session goes on: bothy attach {session_id}"
+
+
+def help_for(session_id: UUID, host: str, escape: str) -> str:
+    """What ``~?`` shows."""
+    return "\n".join(
+        (
+            f"session {session_id} on {host}",
+            f" {escape}.   leave; the session goes on",
+            f" {escape}D   drop what was typed and not sent yet",
+            f" {escape}^Z  suspend bothy",
+            f" {escape}?   this help",
+            f" {escape}{escape}   send the escape character",
+            "(at the start of a line only)",
+        )
+    )

@@ -28,6 +28,7 @@ from bothy_device.events import (
 )
 from bothy_device.session import Session
 from bothy_device.waiting import Limits
+from bothy_device.way import Way
 from bothy_wire.backoff import Backoff
 from bothy_wire.channel import flow
 from bothy_wire.channel.device_end import DeviceEnd
@@ -65,9 +66,14 @@ class World:
             size=Resized(132, 43),
             limits=LIMITS,
             now=self.now,
-            way=reconnect.start(self.now, life=60.0, once=once),
-            backoff=Backoff(),
-            chance=lambda: 0.5,
+            way=Way(
+                reconnect.start(self.now, life=60.0, once=once),
+                backoff=Backoff(),
+                chance=lambda: 0.5,
+                session_id=self.session_id,
+                host="lab-1",
+                person=escape is not None,
+            ),
             greeting=greeting,
         )
         self.session.handle(Accepted(), self.now)
