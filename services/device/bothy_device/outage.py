@@ -20,19 +20,23 @@ SHOWN_AFTER = 1.0
 """Seconds that an outage lasts before anybody is bothered with it."""
 BACK_FOR = 3.0
 """Seconds that the end of an outage stays on the screen."""
-_NAME = 24
-"""Characters of a host's name: the keys behind it should fit on the line."""
+_NAME = 20
+"""Characters of a host's name."""
 
+# Short: a cause, the next try and both keys fit on a line of 80 columns.
 NETWORK = "your network is down"
 RELAY = "the relay is out of reach"
-REFUSED = "the relay has no time or no database"
-DECLINED = "the host refused the connection"
+REFUSED = "the relay is busy"
+DECLINED = "the host refused the channel"
 SLEPT = "this machine slept"
 _CAUSES = {
-    CloseCode.ABNORMAL: "the connection to the relay is lost",
-    CloseCode.SILENT: "the relay fell silent",
+    CloseCode.ABNORMAL: "connection to the relay lost",
+    CloseCode.INTERNAL: "the relay had an error",
     CloseCode.RESTART: "the relay restarts",
-    CloseCode.BUSY: "the relay is busy",
+    CloseCode.BUSY: REFUSED,
+    CloseCode.SILENT: "the relay fell silent",
+    CloseCode.STALLED: "the connection was stuck",
+    CloseCode.RATE_LIMITED: "too many attempts",
 }
 
 
@@ -76,13 +80,14 @@ class Outage:
         if code == CloseCode.HOST_UNAVAILABLE:
             return self.away()
         try:
-            return _CAUSES[CloseCode(code)]
-        except (KeyError, ValueError):
-            return text_of(code)
+            known = CloseCode(code)
+        except ValueError:
+            return f"connection closed with {code}"
+        return _CAUSES.get(known) or text_of(known)
 
     def away(self) -> str:
         """The cause is the host."""
-        return f"{self._host} is not connected"
+        return f"{self._host} is away"
 
     def shown(self, state: State, now: float) -> bool:
         """Whether the line stands there, and its keys count."""

@@ -221,7 +221,7 @@ async def test_characters_that_are_cut_and_bytes_that_are_none(relay, sit):
 async def test_an_interrupted_host_is_waited_for(relay, sit):
     person = await opened(relay, sit("open", "lab-1"))
     await relay.unpair()
-    await person.until(b"lab-1 is not connected; waiting; Ctrl-C gives up")
+    await person.until(b"lab-1 is away; waiting; Ctrl-C gives up")
     await relay.host.until(lambda: relay.readies == 1)
     await person.type(b"kept")
     await person.until(b"4 keys waiting, Ctrl-C drops them")
@@ -238,7 +238,7 @@ async def test_keys_beyond_the_buffer_ring_the_bell_in_an_outage(relay, sit, hom
     (home / "config.toml").write_text("[device]\ninput_buffer_bytes = 10\n")
     person = await opened(relay, sit("open", "lab-1"))
     await relay.unpair()
-    await person.until(b"lab-1 is not connected")
+    await person.until(b"lab-1 is away")
     await person.type(b"0123456789abc")
     await person.until(b"\a")
     await relay.pair()
