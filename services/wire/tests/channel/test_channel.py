@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -300,6 +302,47 @@ def test_the_window_is_not_lost_with_the_acknowledgement(make_world):
     world.settle()
     assert world.host.pty == bytes_from(0, 30)
     assert world.device.terminal == world.host.printed
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32))
+def test_no_credit_is_lost_over_two_hundred_cuts_at_any_message(make_world, seed):
+    """Both windows are full, the pairing is cut behind any message, and after each cut everything flows again."""
+    chance = random.Random(seed)
+    world = make_world(LIMITS)
+    world.pair()
+    world.settle()
+    typed = b""
+    for number in range(200):
+        keys = bytes_from(number, 3 * LIMITS.input_window)
+        typed += keys
+        world.device.end.write(keys)
+        world.host.printed += bytes_from(number, 3 * LIMITS.output_window_max)
+        world.host.send(world.now)
+        for _ in range(chance.randrange(30)):
+            world.now += chance.random()
+            world.collect()
+            world.carry(chance.randrange(3), chance.randrange(3))
+            world.device.show(chance.randrange(3))
+            world.host.write(chance.randrange(20))
+            world.host.send(world.now)
+        world.unpair()
+        if chance.random() < 0.3:  # and again, within the handshake
+            world.pair()
+            for _ in range(chance.randrange(4)):
+                world.carry()
+            world.unpair()
+        world.pair()
+        while not world.host.end.open:
+            world.now += 0.01
+            world.carry()
+        end = world.host.end
+        left = len(world.host.printed) - end.acknowledged
+        assert end.output_position - end.acknowledged == min(LIMITS.output_window, left)  # a whole one at once
+        world.settle()
+        assert world.device.terminal == world.host.printed
+        assert world.host.pty == typed
+        assert LIMITS.output_window_min <= end.output_credit <= LIMITS.output_window_max
 
 
 def test_another_device_in_between_makes_the_first_one_new(world):
