@@ -11,9 +11,10 @@ from bothy_kit import cluster as kit
 from bothy_kit.cluster import cluster
 from bothy_kit.eventually import eventually
 from bothy_kit.faults import start_behind_links
-from bothy_server import wiring
+from bothy_kit.sockets import PATIENCE_S
 from bothy_server.terminal.adapters.postgres.sessions import PostgresSessionStore
 from bothy_server.terminal.app.ports import SessionStore
+from bothy_server.wiring import core
 from bothy_wire.frames import (
     HostIdentified,
     HostSessionClose,
@@ -133,11 +134,15 @@ class Gate:
 
     def __init__(self) -> None:
         self.armed = False
-        self.held = asyncio.Event()
+        self._held = asyncio.Event()
         self._open = asyncio.Event()
 
     def hold_next(self):
         self.armed = True
+
+    async def reached(self):
+        async with asyncio.timeout(PATIENCE_S):
+            await self._held.wait()
 
     def release(self):
         self._open.set()
@@ -145,7 +150,7 @@ class Gate:
     async def passed(self):
         if self.armed:
             self.armed = False
-            self.held.set()
+            self._held.set()
             await self._open.wait()
 
 
@@ -171,7 +176,7 @@ async def slow(database_url, tmp_path, monkeypatch):
     async def start(settings):
         gates.append(Gate())
         store = functools.partial(SlowStore, gates[-1])
-        monkeypatch.setattr(wiring, "STORES", {**wiring.STORES, SessionStore: store})
+        monkeypatch.setattr(core, "STORES", {**core.STORES, SessionStore: store})
         return await kit.start(settings)
 
     async with cluster(database_url, tmp_path, nodes=3, start=start) as three:
@@ -196,7 +201,7 @@ async def test_a_side_whose_read_is_under_way_goes_with_its_session(slow):
     device, host, stream = await opened(three)
     gates[2].hold_next()
     client = await device.identify(stream, three.nodes[2].url)
-    await gates[2].held.wait()
+    await gates[2].reached()
     await device.rest("POST", f"/terminal/sessions/{stream.session_id}/close", {})
     assert (await client.closed()).reason == "client_closed"
     gates[2].release()
@@ -215,7 +220,7 @@ async def test_of_two_sides_the_one_registered_later_stays_whichever_read_return
 
     gates[2].hold_next()
     first = await identify()
-    await gates[2].held.wait()
+    await gates[2].reached()
     second = await identify()
     await second.expect(SideAccepted)
     counterpart = await (host.dial(stream.session_id, at) if kind == "device" else device.dial(stream, at))
@@ -233,7 +238,7 @@ async def test_an_older_attach_is_replaced_however_late_its_read_comes(slow):
     at = three.nodes[2].url
     gates[2].hold_next()
     older = await device.identify(stream, at)
-    await gates[2].held.wait()
+    await gates[2].reached()
     newer = await device.dial(await device.attach(stream.session_id), at)
     gates[2].release()
     assert (await older.closed()).code == 4103
@@ -249,7 +254,7 @@ async def test_a_host_is_told_of_an_end_last_however_late_the_read_of_its_openin
     control = await host.connect()
     gates[1].hold_next()
     stream = await device.open(host.host_id)
-    await gates[1].held.wait()
+    await gates[1].reached()
     await device.rest("POST", f"/terminal/sessions/{stream.session_id}/close", {})
     told = asyncio.create_task(control.expect(HostSessionClose))
     await asyncio.wait([told], timeout=0.3)  # a node that does not keep the order tells it now

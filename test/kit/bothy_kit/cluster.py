@@ -18,6 +18,7 @@ from psycopg.sql import SQL, Identifier
 
 from bothy_kit.fake_device import FakeDevice
 from bothy_kit.fake_host import FakeHost
+from bothy_kit.sockets import PATIENCE_S
 from bothy_server import wiring
 from bothy_server.identity.adapters.keystore.store import add_key
 from bothy_server.platform.lifecycle import Lifecycle
@@ -122,9 +123,15 @@ class Cluster:
 
 
 def settings(database_url: str, folder: Path, **groups: dict[str, Any]) -> Settings:
-    """Settings of a test node: free ports, keys in ``folder``; ``groups`` are laid over."""
+    """Settings of a test node: free ports, keys in ``folder``; ``groups`` are laid over.
+
+    A machine that is slow is no database that is away: a node waits for it as long as a test does.
+    """
+    patience = dict.fromkeys(
+        ("pool_timeout", "connect_timeout", "statement_timeout", "transaction_timeout"), PATIENCE_S
+    )
     base: dict[str, dict[str, Any]] = {
-        "database": {"url": database_url},
+        "database": {"url": database_url, **patience},
         "secrets": {"signing_key_dir": folder / "keys"},
         "server": {"listen": "127.0.0.1:0", "internal_listen": "127.0.0.1:0", "public_origins": [ORIGIN]},
         "hosts": {"pairing": "auto"},
