@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ PATHS = ["test/multinode"]
 """What is run unless told otherwise: several nodes over one database."""
 
 _BUSY = "import os, sys\nwhile os.getppid() == int(sys.argv[1]):\n    sum(range(100_000))"
+_BEGUN = re.compile(r"^(\S+::\S+) ", re.MULTILINE)
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
@@ -36,11 +38,18 @@ def load(processes: int) -> Iterator[None]:
             each.wait()
 
 
-def one_round(paths: list[str]) -> tuple[int, list[str], str]:
-    """Pytest's exit status, the tests that failed, and what it printed."""
-    command = [sys.executable, "-m", "pytest", "-q", "-rfE", "--color=no", *paths]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return done.returncode, _FAILED.findall(done.stdout), done.stdout
+def one_round(paths: list[str], minutes: float) -> tuple[int, list[str], str]:
+    """Pytest's exit status, the tests that failed, and what it printed; 1 when it is not through in so many minutes."""
+    command = [sys.executable, "-m", "pytest", "-v", "-rfE", "--color=no", *paths]
+    done = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        said, _ = done.communicate(timeout=minutes * 60)
+    except subprocess.TimeoutExpired:
+        done.send_signal(signal.SIGINT)  # pytest tells where it was, and stops what its tests started
+        said, _ = done.communicate()
+        begun = _BEGUN.findall(said)
+        return 1, [f"{begun[-1] if begun else 'pytest'} did not end"], said
+    return done.returncode, _FAILED.findall(said), said
 
 
 def table(failed: collections.Counter[str], rounds: int) -> str:
@@ -55,6 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Run tests many times under load.")
     parser.add_argument("paths", nargs="*", default=PATHS, metavar="PATH", help="what pytest is given")
     parser.add_argument("--rounds", type=int, default=10, metavar="N")
+    parser.add_argument("--minutes", type=float, default=30, metavar="N", help="the longest that one round may take")
     parser.add_argument(
         "--load", type=int, default=os.cpu_count() or 1, metavar="N", help="busy processes beside the tests"
     )
@@ -68,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
     with load(wanted.load):
         for number in range(1, wanted.rounds + 1):
             begun = time.monotonic()
-            status, tests, said = one_round(wanted.paths)
+            status, tests, said = one_round(wanted.paths, wanted.minutes)
             seconds = time.monotonic() - begun
             failed.update(tests)
             rounds.append({"status": status, "seconds": round(seconds, 1), "failed": tests})

@@ -47,6 +47,13 @@ def test_repeat_fails_when_nothing_could_be_run(tmp_path: Path) -> None:
     assert repeat.main(["--rounds", "1", "--load", "0", str(tmp_path / "nothing.py")]) == 1
 
 
+def test_repeat_ends_a_round_that_hangs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_it.py").write_text("import threading\n\ndef test_endless(): threading.Event().wait()\n")
+    assert repeat.main(["--rounds", "1", "--load", "0", "--minutes", "0.03", str(tmp_path)]) == 1
+    assert "test_it.py::test_endless did not end" in capsys.readouterr().out
+
+
 def test_repeat_leaves_no_load_behind() -> None:
     """However the program ends: what keeps the processors busy looks after its parent."""
     program = "import sys\nimport repeat\nwith repeat.load(1):\n    print(1, flush=True)\n    sys.stdin.read()"
