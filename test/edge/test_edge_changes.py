@@ -6,8 +6,8 @@ import asyncio
 import re
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +15,8 @@ import pytest
 
 from bothy_kit.edge_client import UPGRADE, Stream, ask, connection
 from bothy_kit.nginx import Edge, Edit, Node, edge, running_edge
-from bothy_kit.responder import responders
+from bothy_kit.processes import reserved_port
+from bothy_kit.responder import Responder, responders
 from bothy_server.kernel.ids import new_id
 from bothy_wire.limits import CONTROL_PATH, data_path, stream_path
 
@@ -147,9 +148,11 @@ def quick(folder: Path) -> None:
     rewrite(folder, r"proxy_connect_timeout \S+;", "proxy_connect_timeout 200ms;")
 
 
-@pytest.mark.parametrize("fault", [refusing, hanging])
-async def test_a_failing_node_splits_no_session(fault: Callable[[], Iterator[Node]], tmp_path: Path) -> None:
-    ids = session_ids(300)
+@pytest.mark.parametrize(("fault", "count"), [(refusing, 300), (hanging, 60)])
+async def test_a_failing_node_splits_no_session(
+    fault: Callable[[], Iterator[Node]], count: int, tmp_path: Path
+) -> None:
+    ids = session_ids(count)
     async with responders(*NAMES[:2]) as living:
         nodes = [node.node for node in living]
         with fault() as failing, running_edge([*nodes, failing], log=tmp_path / "log", edit=quick) as running:
@@ -168,6 +171,53 @@ async def test_a_node_that_returns_has_its_sessions_again() -> None:
             await changed_to(nodes, running)
             assert await splits(running.url, ids) == 0
             assert set(await placed(running.url, ids)) == set(NAMES[:3])
+
+
+@asynccontextmanager
+async def listening(node: Responder) -> AsyncIterator[None]:
+    """The node for the block; at its end it is gone with all its connections, and its port refuses."""
+    server = await asyncio.start_server(node.accept, "127.0.0.1", node.port, backlog=512)
+    try:
+        yield
+    finally:
+        server.close()
+        await node.close()
+
+
+async def test_a_node_that_comes_and_goes_has_both_sides_of_its_sessions_or_neither() -> None:
+    """Terminals stay open, so no answer that ends tells the edge that a node is well again."""
+    async with responders(*NAMES[:2]) as living, AsyncExitStack() as terminals:
+        flapping = Responder(NAMES[2], terminals.enter_context(reserved_port()))
+        url = terminals.enter_context(edge([node.node for node in (*living, flapping)]))
+
+        async def opened(count: int) -> Counter[str]:
+            """The nodes of sessions whose two sides were dialled and stay."""
+            nodes: Counter[str] = Counter()
+            for each in session_ids(count):
+                found = []
+                for path in (stream_path(each), data_path(each)):
+                    status, answer = await ask(await terminals.enter_async_context(connection(url)), path, UPGRADE)
+                    assert status == 101
+                    found.append(answer["bothy-node"])
+                assert found[0] == found[1]
+                nodes[found[0]] += 1
+            return nodes
+
+        for _ in range(3):
+            assert set(await opened(40)) == set(NAMES[:2])
+            async with listening(flapping):
+                assert set(await opened(40)) == set(NAMES[:3])
+
+
+async def test_nodes_that_were_all_away_serve_at_once_when_they_are_back() -> None:
+    async with AsyncExitStack() as stack:
+        nodes = [Responder(name, stack.enter_context(reserved_port())) for name in NAMES[:2]]
+        url = stack.enter_context(edge([node.node for node in nodes]))
+        for _ in range(3):
+            async with connection(url) as stream:
+                assert [(await ask(stream, path))[0] for path in (CONTROL_PATH, "/api/v1/hosts")] == [502, 502]
+            async with listening(nodes[0]), listening(nodes[1]), connection(url) as stream:
+                assert [(await ask(stream, path))[0] for path in (CONTROL_PATH, "/api/v1/hosts")] == [200, 200]
 
 
 _FASTER = 600

@@ -271,7 +271,7 @@ def test_edge_example_config() -> None:
     assert all(any(each.startswith("zone ") for each in block) for block in (hashed, plain))
     servers = [each for each in hashed if each.startswith("server ")]
     assert servers == [each for each in plain if each.startswith("server ")]
-    assert all(each.endswith(" weight=10") for each in servers)
+    assert all(each.endswith(" weight=10 max_fails=0") for each in servers)
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,10 @@ SHIPPED = Path(__file__).resolve().parents[3] / "infra" / "compose" / "edge"
 _START_S = 20.0
 _STEP_S = 0.01
 
-_SERVERS = re.compile(r"^    server \S+ weight=10;.*\n(?:    server .*\n)*", re.MULTILINE)
+_SERVERS = re.compile(r"^    server \S+ (.*?);.*\n(?:    server .*\n)*", re.MULTILINE)
 _SPLIT = """
 upstream bothy_terminal_stream {{ server unix:{folder}/split.sock; }}
-upstream bothy_api {{
-{servers}}}
-server {{
+{api}server {{
     listen unix:{folder}/split.sock;
     proxy_http_version 1.1;
     proxy_buffering off;
@@ -175,15 +173,17 @@ def _binary() -> Path:
 
 
 def _upstreams(nodes: Sequence[Node], mode: Mode, folder: Path) -> str:
-    servers = "".join(f"    server {host}:{port} weight=10; # {name}\n" for name, host, port in nodes)
+    servers = "".join(rf"    server {host}:{port} \1; # {name}" "\n" for name, host, port in nodes)
+    shipped = _SERVERS.sub(servers, (SHIPPED / "upstreams.conf").read_text())
     match mode:
         case "hash":
-            return _SERVERS.sub(servers, (SHIPPED / "upstreams.conf").read_text())
+            return shipped
         case "split":
             (_, *device), (_, *host) = nodes[0], nodes[1]
+            _, name, block = shipped.partition("upstream bothy_api")
             return _SPLIT.format(
                 folder=folder,
-                servers=servers,
+                api=name + block,
                 device=":".join(map(str, device)),
                 host=":".join(map(str, host)),
             )
