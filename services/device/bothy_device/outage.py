@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from enum import Enum, auto
 
+from bothy_device import texts
 from bothy_device.reconnect import Phase, State
 from bothy_wire.close_codes import CloseCode, text_of
 
@@ -20,23 +21,26 @@ SHOWN_AFTER = 1.0
 """Seconds that an outage lasts before anybody is bothered with it."""
 BACK_FOR = 3.0
 """Seconds that the end of an outage stays on the screen."""
-_NAME = 20
+_NAME = 18
 """Characters of a host's name."""
 
 # Short: a cause, the next try and both keys fit on a line of 80 columns.
 NETWORK = "your network is down"
 RELAY = "the relay is out of reach"
 REFUSED = "the relay is busy"
-DECLINED = "the host refused the channel"
+DECLINED = "the host refused"
 SLEPT = "this machine slept"
 _CAUSES = {
-    CloseCode.ABNORMAL: "connection to the relay lost",
+    CloseCode.ABNORMAL: "lost the relay",
     CloseCode.INTERNAL: "the relay had an error",
     CloseCode.RESTART: "the relay restarts",
     CloseCode.BUSY: REFUSED,
     CloseCode.SILENT: "the relay fell silent",
     CloseCode.STALLED: "the connection was stuck",
     CloseCode.RATE_LIMITED: "too many attempts",
+    CloseCode.IDENTIFY_TIMEOUT: "the relay was too slow",
+    CloseCode.CHANNEL_FAILED: "encrypted channel failed",
+    CloseCode.TOKEN_EXPIRED: "stream token expired",
 }
 
 
@@ -82,7 +86,7 @@ class Outage:
         try:
             known = CloseCode(code)
         except ValueError:
-            return f"connection closed with {code}"
+            return f"closed with code {code}"
         return _CAUSES.get(known) or text_of(known)
 
     def away(self) -> str:
@@ -126,7 +130,7 @@ class Outage:
             case _:
                 kind, doing = "trying", "trying now"
         if waiting:
-            keys = f"{waiting} keys waiting, Ctrl-C drops them"
+            keys = f"{texts.keys(waiting)} waiting, Ctrl-C drops them"
         elif state.phase is Phase.WAITING:
             keys = "Enter tries now, Ctrl-C gives up"
         else:
@@ -137,7 +141,7 @@ class Outage:
         """When the line changes by itself."""
         if self._back is not None and now < self._back[0]:
             return self._back[0]
-        if self._since is None:
+        if self._since is None or state.phase is Phase.REPLACED:
             return None
         if now < self._since + SHOWN_AFTER:
             return self._since + SHOWN_AFTER

@@ -358,10 +358,10 @@ class Session:
 
     def _with_lost_keys(self, leave: Leave) -> Leave:
         """Keys that are not known to be with the host do not vanish in silence."""
-        keys = self._end.pending_input
-        if not leave.message or not keys or self._end.open or not self._begun:
+        count = self._end.pending_input
+        if not leave.message or not count or self._end.open or not self._begun:
             return leave
-        return replace(leave, message=f"{leave.message} (the last {keys} keys may not have arrived)")
+        return replace(leave, message=f"{leave.message} (the last {texts.keys(count)} may not have arrived)")
 
 
 def _clamped(size: Resized) -> Resized:

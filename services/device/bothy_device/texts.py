@@ -108,6 +108,11 @@ def goes_on(text: str, session_id: UUID) -> str:
     return f"{text}; the session goes on: bothy attach {session_id}"
 
 
+def keys(count: int) -> str:
+    """How many; a key is a byte, as far as anybody here can tell."""
+    return "1 key" if count == 1 else f"{count} keys"
+
+
 def help_for(session_id: UUID, host: str, escape: str) -> str:
     """What ``~?`` shows."""
     return "\n".join(

@@ -258,7 +258,7 @@ def test_any_order_of_events_leaves_one_attempt_a_deadline_a_question_or_an_end(
         before = state
         state, effect = after(state, event, now=now, chance=chance)
         match state.phase:
-            case Phase.DIALLING | Phase.ATTACHING if state != before:
+            case Phase.DIALLING | Phase.ATTACHING if state != before or event == Woke():
                 assert effect == (
                     Dial() if state.phase is Phase.DIALLING else Attach(take=before.phase is Phase.REPLACED)
                 )

@@ -9,21 +9,26 @@ from bothy_device import reconnect
 from bothy_device.events import (
     Accepted,
     Attach,
+    Attached,
     Begin,
     Bell,
     Closed,
+    Dial,
     Discard,
     HangUp,
     Leave,
     Quit,
     Read,
     Received,
+    Refused,
     Resized,
     Say,
     Show,
     Status,
     Tick,
     Typed,
+    Unreached,
+    Woke,
     Written,
 )
 from bothy_device.session import Session
@@ -33,7 +38,9 @@ from bothy_wire.backoff import Backoff
 from bothy_wire.channel import flow
 from bothy_wire.channel.device_end import DeviceEnd
 from bothy_wire.channel.host_end import HostEnd, Input, Offered
+from bothy_wire.channel.host_end import Opened as HostOpened
 from bothy_wire.channel.host_end import Resized as HostResized
+from bothy_wire.close_codes import CloseCode, retry_of, text_of
 from bothy_wire.frames import SideAccepted, SidePaired, SideReady, SideUnpaired
 
 LIMITS = Limits(paste_bytes=100_000, input_buffer_bytes=10, fail_grace=1.0)
@@ -43,7 +50,9 @@ LINEAGE = b"l" * 16
 class World:
     """Both ends; messages travel when the test says so."""
 
-    def __init__(self, *, escape: bytes | None = b"~", greeting: str | None = None, once: bool = False) -> None:
+    def __init__(
+        self, *, escape: bytes | None = b"~", greeting: str | None = None, once: bool = False, accepted: bool = True
+    ) -> None:
         self.now = 100.0
         self.session_id, host_id = uuid.uuid4(), uuid.uuid4()
         host_key = X25519PrivateKey.generate()
@@ -76,7 +85,8 @@ class World:
             ),
             greeting=greeting,
         )
-        self.session.handle(Accepted(), self.now)
+        if accepted:
+            self.session.handle(Accepted(), self.now)
         self.typed = b""
         self.frames = []
         self.host_saw = []
@@ -370,3 +380,244 @@ def test_a_repaint_stands_for_the_output_that_the_terminal_has_not_taken(world):
     assert world.deliver() == [Show(b"new")]
     world.feed(Written(3))
     assert world.host.acknowledged == world.host.output_position
+
+
+# ---- reconnecting -------------------------------------------------------------------------------------------------
+
+
+def dial(world):
+    """What the shell does: the connection is there, and the host comes."""
+    world.host.unpaired()
+    return world.feed(Accepted()) + world.pair()
+
+
+def test_a_loss_dials_again_with_the_token_and_resumes(world):
+    world.feed(Typed(b"be"))
+    assert world.feed(Closed(1006, "")) == []
+    assert world.session.deadline() == world.now + 0.6
+    assert world.feed(Typed(b"tween")) == []
+    assert world.later(0.6) == [Dial()]
+    assert dial(world) == []
+    assert world.typed == b"between"
+
+
+def test_behind_the_life_of_the_token_it_attaches(world):
+    world.now += 60
+    world.feed(Closed(1012, ""))
+    assert world.later(0.5) == [Attach(take=False)]
+    assert world.feed(Attached(world.now + 60)) == [Dial()]
+
+
+def test_an_abandoned_connection_is_not_heard(world):
+    world.feed(Closed(1006, ""))
+    for item in (SidePaired(session_token="token"), SideUnpaired(), b"binary", SideAccepted()):
+        assert world.feed(Received(item)) == []
+    assert world.later(0.6) == [Dial()]
+
+
+def test_the_line_counts_down_and_the_loss_is_told_with_its_cause(world):
+    world.feed(Closed(1006, ""))
+    world.later(0.6)
+    assert world.later(0.4) == [Status("lost the relay; trying now; Ctrl-C gives up")]
+    assert world.feed(Unreached(local=True, text="cannot reach it")) == [
+        Status("your network is down; next try in 2 s; Enter tries now, Ctrl-C gives up")
+    ]
+    assert world.later(1.0) == [Status("your network is down; next try in 1 s; Enter tries now, Ctrl-C gives up")]
+    assert world.feed(Typed(b"\r")) == [Dial(), Status("your network is down; trying now; Ctrl-C gives up")]
+    assert world.feed(Accepted()) == [Status("your network is down; waiting for lab-1; Ctrl-C gives up")]
+    world.host.unpaired()
+    assert world.pair() == [Status("reconnected after 2 s")]
+    assert world.typed == b""
+
+
+def shown_outage(world):
+    world.feed(Closed(1006, ""))
+    world.later(0.6)
+    world.later(0.4)
+
+
+def test_ctrl_c_drops_first_and_then_gives_up(world):
+    shown_outage(world)
+    world.feed(Typed(b"rm"))
+    world.feed(Typed(b"\r"))
+    assert world.feed(Typed(b"\x03")) == [Status("lost the relay; trying now; Ctrl-C gives up")]
+    assert world.feed(Typed(b"\x03")) == [
+        Leave(255, f"lost the relay; the session goes on: bothy attach {world.session_id}")
+    ]
+
+
+def test_keys_before_the_line_are_keys_whatever_they_are(world):
+    world.feed(Closed(1006, ""))
+    world.feed(Typed(b"\x03"))
+    world.feed(Typed(b"\r"))
+    assert world.later(0.6) == [Dial()]
+    dial(world)
+    assert world.typed == b"\x03\r"
+
+
+def test_enter_behind_waiting_keys_is_theirs_and_tries_now(world):
+    shown_outage(world)
+    world.feed(Unreached(local=False, text=""))
+    world.feed(Typed(b"ls"))
+    assert Dial() in world.feed(Typed(b"\r"))
+    dial(world)
+    assert world.typed == b"ls\r"
+
+
+@pytest.mark.parametrize(
+    ("keys", "lost"),
+    [
+        (b"~.", ""),
+        (b"\r~.", ""),
+        (b"x\r~.", " (the last 2 keys may not have arrived)"),
+        (b"\r\r~.", ""),
+    ],
+)
+def test_the_escape_leaves_and_tells_of_the_keys(world, keys, lost):
+    world.feed(Typed(b"\r"))
+    world.deliver()
+    shown_outage(world)
+    (leave,) = world.feed(Typed(keys))[-1:]
+    assert leave == Leave(0, f"left; the session goes on: bothy attach {world.session_id}{lost}")
+
+
+@pytest.mark.parametrize("code", [code for code in CloseCode if retry_of(code, "stream") == "never" and code != 4103])
+def test_a_code_that_says_never_ends_at_once_and_says_why(world, code):
+    (leave,) = world.feed(Closed(code, "idle" if code == 4100 else ""))
+    assert (leave.status, leave.close) == (255, 1000)
+    assert leave.message
+    assert (text_of(code) in leave.message) or code == 4100
+
+
+@pytest.mark.parametrize("code", [code for code in CloseCode if retry_of(code, "stream") != "never"])
+def test_every_other_code_leads_back_to_the_terminal(world, code):
+    assert world.feed(Closed(code, "")) == []
+    (effect,) = [each for each in world.later(3.0) if not isinstance(each, Status)]
+    if effect == Attach(take=False):
+        (effect,) = [each for each in world.feed(Attached(world.now + 60)) if not isinstance(each, Status)]
+    assert effect == Dial()
+    dial(world)
+    world.feed(Typed(b"on"))
+    assert world.typed == b"on"
+
+
+def test_replaced_asks_and_takes_the_session_back(world):
+    assert world.feed(Closed(4103, "")) == [Status("continued on another device; Enter takes it back, Ctrl-C leaves")]
+    assert world.session.deadline() is None
+    assert world.feed(Typed(b"ls\r")) == [Bell()]
+    assert Attach(take=True) in world.feed(Typed(b"\r"))
+    assert Dial() in world.feed(Attached(world.now + 60))
+    dial(world)
+    assert world.typed == b""
+
+
+def test_replaced_and_left_says_what_it_was(world):
+    world.feed(Closed(4103, ""))
+    assert world.feed(Typed(b"\x03")) == [
+        Leave(255, "the relay closed the connection: the session goes on on another device")
+    ]
+
+
+def test_a_pipe_that_is_replaced_ends():
+    world = World(escape=None)
+    world.pair()
+    (leave,) = world.feed(Closed(4103, ""))
+    assert leave.status == 255
+
+
+def test_a_pipe_keeps_everything_and_says_one_thing():
+    world = World(escape=None)
+    world.pair()
+    world.feed(Closed(1006, ""))
+    world.feed(Typed(b"\r"))
+    assert world.later(0.6) == [Dial()]
+    assert world.later(0.4) == [Status("lost the relay; trying to reconnect")]
+    world.feed(Typed(b"\x03"))
+    assert world.feed(Unreached(local=False, text="")) == []
+    assert world.feed(Typed(b"0123456789")) == [Read(on=False)]
+    assert world.later(2.0) == [Dial()]
+    assert Read(on=True) in dial(world)
+    assert world.typed == b"\r\x030123456789"
+
+
+@pytest.mark.parametrize(("code", "words"), [("session_closed", "gone"), ("token_invalid", "who?"), ("", "odd")])
+def test_an_attach_that_is_refused_ends_with_the_reason(world, code, words):
+    world.feed(Closed(4102, ""))
+    assert world.later(0.6) == [Attach(take=False)]
+    assert world.feed(Refused(code, words)) == [Leave(255, words)]
+
+
+def test_a_host_that_is_away_is_waited_for_without_end(world):
+    world.feed(Closed(4102, ""))
+    for _ in range(50):
+        world.later(15.0)
+        assert not any(isinstance(each, Leave) for each in world.feed(Refused("host_unavailable", "")))
+    assert world.feed(Typed(b"x"))[0].text.startswith("lab-1 is away; next try in ")
+
+
+def test_a_machine_that_slept_tries_at_once(world):
+    world.now += 3600
+    assert world.feed(Woke()) == [Attach(take=False)]
+    assert world.feed(Unreached(local=True, text="")) == []
+    assert world.feed(Woke()) == [Attach(take=False)]
+
+
+def test_the_size_of_an_outage_stands_before_the_output(world):
+    world.feed(Closed(1006, ""))
+    world.feed(Resized(90, 30))
+    world.later(0.6)
+    dial(world)
+    opened = next(each for each in reversed(world.host_saw) if isinstance(each, HostOpened))
+    assert (opened.columns, opened.rows) == (90, 30)
+
+
+def test_the_exit_outlives_its_connection(world):
+    world.host.output(b"bye", world.now)
+    world.host.exit(3)
+    world.deliver()
+    assert world.feed(Closed(1006, "")) == []
+    assert world.feed(Written(3)) == [Leave(3)]
+
+
+def test_an_end_tells_of_keys_that_nobody_acknowledged(world):
+    world.reads_input = False
+    world.feed(Typed(b"12345"))
+    (leave,) = world.feed(Closed(4100, "idle"))
+    assert leave.message.endswith("(the last 5 keys may not have arrived)")
+
+
+def test_a_refusal_that_a_new_token_heals_hangs_up_and_attaches(world):
+    world.feed(Closed(1006, ""))
+    world.later(0.6)
+    world.host.unpaired()
+    world.feed(Accepted())
+    world.host.paired(world.now)
+    world.session.handle(Received(SidePaired(session_token="token")), world.now)
+    for message in world.session.take_outgoing():
+        world.host.receive(message, world.now)
+    world.host.refuse("token_replayed")
+    assert world.deliver() == [HangUp(1000)]
+    assert [each for each in world.later(3.0) if not isinstance(each, Status)] == [Attach(take=False)]
+
+
+def test_before_the_terminal_a_restarting_relay_is_tried_again_while_the_token_lives():
+    world = World()
+    assert world.feed(Closed(1012, "")) == [Say("the relay restarts; trying again")]
+    assert world.later(0.5) == [Dial()]
+    world.now += 60
+    assert world.feed(Closed(1012, "")) == []
+    (leave,) = world.later(2.0)[-1:]
+    assert leave == Leave(255, "the terminal could not be reached: the relay node is leaving; try again")
+
+
+def test_before_the_terminal_an_unreachable_relay_is_an_error_of_the_command():
+    world = World(accepted=False)
+    assert world.feed(Unreached(local=False, text="cannot reach it")) == [Leave(1, "cannot reach it")]
+
+
+def test_without_reconnecting_the_first_loss_is_the_end():
+    world = World(once=True)
+    world.pair()
+    assert world.feed(Closed(1006, "")) == [
+        Leave(255, f"the connection was lost; the session goes on: bothy attach {world.session_id}")
+    ]
