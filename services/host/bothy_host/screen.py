@@ -34,4 +34,8 @@ MakeScreen = Callable[[int], ScreenState]
 
 def best() -> MakeScreen:
     """The emulator where it is installed (extra ``screen``), else the tail."""
-    return TailScreen
+    try:
+        from bothy_host.emulated import EmulatedScreen
+    except (ImportError, OSError):  # not installed, or not for this machine
+        return TailScreen
+    return EmulatedScreen

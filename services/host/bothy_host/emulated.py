@@ -1,0 +1,126 @@
+"""The screen as a terminal emulator knows it, written as output that brings any terminal there."""
+
+from __future__ import annotations
+
+import re
+
+from bothy_host.emulator import Emulator
+from bothy_host.repaint import RESET, strip_queries
+
+_CELL_BYTES = 8
+"""Memory of the emulator for one cell, which is one byte of output or more."""
+_HOME = b"\x1b[H"
+_LINE = b"\r\n"
+_SAVE, _RESTORE = b"\x1b7", b"\x1b8"
+_NO_STYLE = b"\x1b[0m"
+_TO_MAIN, _TO_ALTERNATE = b"\x1b[?1049l", b"\x1b[?1049h"
+_SCREENS = re.compile(rb"\x1b\[\?(?:47|1047|1049)h")
+_PLAIN = b"\x1b[?6l\x1b[m\x1b]8;;\x1b\\\x1b(B\x1b)B\x1b*B\x1b+B\x0f"
+"""No origin mode, no colours, no link, no other character set: what was painted last must not colour what follows."""
+_ORIGIN = b"\x1b[?6h"
+_ORIGIN_MODE = 6
+_TOP, _LEFT = re.compile(rb"\x1b\[(\d+);\d+r"), re.compile(rb"\x1b\[(\d+);\d+s")
+_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
+
+
+class EmulatedScreen:
+    """Feeds an emulator. A repaint has at most ``limit`` bytes: the oldest lines go first, colours and modes never."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._emulator = Emulator.new(history_bytes=limit * _CELL_BYTES, sequence_bytes=limit // 4)
+        self._printed = False
+
+    def feed(self, output: bytes) -> None:
+        """The program printed."""
+        self._printed = self._printed or bool(output)
+        self._emulator.feed(output)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """The main screen flows into the new size, as it does in most terminals."""
+        self._emulator.resize(columns, rows)
+
+    def repaint(self) -> bytes:
+        """The whole terminal, and the begin of a sequence that the next output finishes."""
+        if not self._printed:
+            return b""
+        unfinished = self._emulator.unfinished()
+        begin = RESET + _names(self._emulator)
+        room = self._limit - len(begin) - len(unfinished)
+        main = self._emulator
+        shown = _screen(self._emulator, room, modes=True)
+        if self._emulator.alternate:
+            main = self._emulator.copy()
+            main.feed(_TO_MAIN)
+            shown = _screen(main, room - len(shown), modes=False) + _TO_ALTERNATE + _PLAIN + shown
+        picture = begin + _history(main, room - len(shown)) + shown
+        return strip_queries(picture) + unfinished
+
+
+def _names(emulator: Emulator) -> bytes:
+    """Title and colours."""
+    title = _CONTROL.sub(b"", emulator.title)
+    named = b"\x1b]2;%s\x1b\\" % title if title else b""
+    colours = [f"\x1b]{name};rgb:{r:02x}/{g:02x}/{b:02x}\x1b\\" for name, (r, g, b) in emulator.colours.items()]
+    return named + "".join(colours).encode()
+
+
+def _history(emulator: Emulator, room: int) -> bytes:
+    """As many lines that scrolled out as there is room for, moved out of the screen again."""
+    out = _LINE * emulator.size[1]
+    room -= len(out)
+    lines = emulator.history
+    while lines > 0 and room > 0:
+        painted = emulator.paint_history(lines)
+        if len(painted) <= room:
+            return painted + out
+        lines = lines * room // len(painted)
+    return b""
+
+
+def _screen(emulator: Emulator, room: int, *, modes: bool) -> bytes:
+    """The screen that is seen; with ``modes`` those of the terminal. Which of its two screens it is says the caller."""
+    begin = _saved_cursor(emulator) + emulator.paint_blanks()
+    painted, end = _SCREENS.sub(b"", emulator.paint_screen(modes=modes)), b""
+    if len(begin) + len(painted) > room:
+        begin, painted = b"", _without_upper_rows(painted, room)
+    if emulator.mode(_ORIGIN_MODE):
+        painted, end = painted.replace(_ORIGIN, b"", 1), _origin(emulator, painted)
+    if (shape := emulator.cursor_shape) is not None:
+        end += b"\x1b[%d q" % shape
+    return begin + painted + end
+
+
+def _saved_cursor(emulator: Emulator) -> bytes:
+    """The cursor that a program saved and may go back to, saved again."""
+    restored = emulator.copy()
+    restored.feed(_RESTORE)
+    column, row = restored.cursor
+    painted = restored.paint_screen(modes=False)
+    style = painted[painted.rindex(_NO_STYLE) :]
+    origin = _ORIGIN if restored.mode(_ORIGIN_MODE) else b""
+    return origin + _at(column, row) + style + _SAVE + _PLAIN
+
+
+def _origin(emulator: Emulator, painted: bytes) -> bytes:
+    """Origin mode moves the cursor, and from then on positions count from a corner of the scroll region."""
+    top, left = (1 if (edge := each.search(painted)) is None else int(edge[1]) for each in (_TOP, _LEFT))
+    column, row = emulator.cursor
+    return _ORIGIN + _at(max(column - left + 1, 1), max(row - top + 1, 1))
+
+
+def _without_upper_rows(painted: bytes, room: int) -> bytes:
+    """With as many empty rows at the top as it takes to fit, without any row when that does not help."""
+    begin, home, rest = painted.partition(_HOME)
+    rows = rest.split(_LINE)
+    length = len(painted)
+    for number, row in enumerate(rows):
+        if length <= room:
+            return begin + home + _LINE.join(rows)
+        rows[number] = b""
+        length -= len(row)
+    return begin
+
+
+def _at(column: int, row: int) -> bytes:
+    return b"\x1b[%d;%dH" % (row, column)
