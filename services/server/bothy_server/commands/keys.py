@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TextIO
@@ -11,7 +14,10 @@ import click
 
 from bothy_server.commands.calls import as_json, fail, guarded, secrets_in_force
 from bothy_server.identity.adapters.keystore.bundle import bundle_text, import_keys, read_bundle, write_bundle
-from bothy_server.identity.adapters.keystore.store import SigningKey, add_key, load_keys
+from bothy_server.identity.adapters.keystore.store import SigningKey, add_key, key_files, load_keys
+
+_LONGEST_COPY = 1 << 20
+"""Characters: thousands of keys."""
 
 
 @click.group()
@@ -23,7 +29,7 @@ def keys() -> None:
 def keys_init() -> None:
     """Make the first signing key."""
     directory = secrets_in_force().signing_key_dir
-    if directory.exists() and any(directory.glob("*.json")):
+    if guarded(lambda: key_files(directory)):
         fail(f"{directory} holds signing keys already; `bothy-server keys list` shows them")
     now = datetime.now(UTC)
     made = guarded(lambda: add_key(directory, now, now))
@@ -61,6 +67,8 @@ def keys_export(file: Path, as_json: bool) -> None:
     """Copy all signing keys into FILE, or to the output with `-`. Whoever reads the copy can sign as this server."""
     found = guarded(lambda: load_keys(secrets_in_force().signing_key_dir))
     if str(file) == "-":
+        if sys.stdout.isatty():
+            fail("the output is a terminal: name a file, or lead the output to one or to a program")
         click.echo(bundle_text(found), nl=False)
         return
     guarded(lambda: write_bundle(file, found))
@@ -76,8 +84,11 @@ def keys_export(file: Path, as_json: bool) -> None:
 def keys_import(file: TextIO, as_json: bool) -> None:
     """Add the signing keys of FILE, or of the input with `-`, made by `keys export`. All of them or none."""
     directory = secrets_in_force().signing_key_dir
+    status = os.fstat(file.fileno())
+    if stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
+        click.echo(f"{file.name} is open to other accounts: whoever read it can sign as this server", err=True)
     try:
-        text = file.read()
+        text = file.read(_LONGEST_COPY)
     except UnicodeDecodeError:
         fail(f"{file.name} is no text")
     stored = guarded(lambda: import_keys(directory, read_bundle(text)))

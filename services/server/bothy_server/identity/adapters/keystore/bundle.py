@@ -14,7 +14,9 @@ from bothy_server.identity.adapters.keystore.store import (
     SigningKey,
     as_body,
     from_body,
+    key_files,
     load_keys,
+    remove_key,
     store_key,
 )
 
@@ -53,7 +55,7 @@ def read_bundle(text: str) -> tuple[SigningKey, ...]:
         keys = tuple(_key(each) for each in body["keys"])
         if len({each.kid for each in keys}) != len(keys):
             raise ValueError("a key twice")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise KeyStoreError(
             "this is no complete copy made by `bothy-server keys export`; nothing was stored"
         ) from error
@@ -61,32 +63,28 @@ def read_bundle(text: str) -> tuple[SigningKey, ...]:
 
 
 def import_keys(directory: Path, keys: tuple[SigningKey, ...]) -> tuple[SigningKey, ...]:
-    """Store those that ``directory`` lacks, and return them. Raises :class:`KeyStoreError`, before anything is written,
-    for a directory that is not in order and for a key that it holds with other times.
+    """Store those that ``directory`` lacks, and return them: all or none.
+
+    Raises :class:`KeyStoreError` for a directory that is not in order and for a key that it holds with other times.
     """
-    held = {each.kid: each for each in load_keys(directory)} if _holds_anything(directory) else {}
+    held = {each.kid: each for each in load_keys(directory)} if key_files(directory) else {}
     for each in keys:
         mine = held.get(each.kid)
         if mine is not None and as_body(mine) != as_body(each):
             raise KeyStoreError(f"{directory} holds {each.kid} with other times; nothing was stored")
     new = tuple(each for each in keys if each.kid not in held)
-    for each in new:
-        store_key(directory, each)
+    for done, each in enumerate(new):
+        try:
+            store_key(directory, each)
+        except KeyStoreError:
+            for stored in new[:done]:
+                remove_key(directory, stored)
+            raise
     return new
-
-
-def _holds_anything(directory: Path) -> bool:
-    if not directory.exists():
-        return False
-    if directory.stat().st_mode & 0o077:
-        raise KeyStoreError(f"{directory} is open to other accounts; run `chmod 700` on it")
-    return any(directory.glob("*.json"))
 
 
 def _key(body: dict[str, str]) -> SigningKey:
     key = from_body(body)
     if body["kid"] != key.kid:
         raise ValueError("the id is not that of the key")
-    if any(time is not None and time.tzinfo is None for time in (key.created_at, key.signs_from, key.retired_at)):
-        raise ValueError("a time without its zone")
     return key

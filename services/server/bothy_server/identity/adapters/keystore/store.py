@@ -20,6 +20,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bothy_wire.signing import thumbprint
 
+_AS_ITS_OWNER = "run this as the account that the relay runs as"
+
 
 class KeyStoreError(Exception):
     """The directory cannot be used; the message says what to do."""
@@ -43,17 +45,29 @@ class SigningKey:
 
 def load_keys(directory: Path) -> tuple[SigningKey, ...]:
     """All keys, oldest first. Raises :class:`KeyStoreError` for a directory that is absent, open to others or empty."""
+    files = key_files(directory)
+    if not files:
+        lacks = " holds no signing key" if directory.exists() else ": No such file or directory"
+        raise KeyStoreError(f"{directory}{lacks}; run `bothy-server keys init`")
+    return tuple(sorted((_load(each) for each in files), key=lambda each: (each.signs_from, each.kid)))
+
+
+def key_files(directory: Path) -> list[Path]:
+    """The files of the store; none for an absent directory. Raises :class:`KeyStoreError` for one that is open to others."""
     try:
-        mode = directory.stat().st_mode
-        files = sorted(directory.glob("*.json"))
+        status = directory.stat()
+        files = sorted(
+            each for each in directory.iterdir() if each.suffix == ".json"
+        )  # glob hides that it may not look
+    except FileNotFoundError:
+        return []
+    except PermissionError as error:
+        raise KeyStoreError(f"{directory}: {error.strerror}; {_AS_ITS_OWNER}") from error
     except OSError as error:
-        raise KeyStoreError(f"{directory}: {error.strerror}; run `bothy-server keys init`") from error
-    if stat.S_IMODE(mode) & 0o077:
+        raise KeyStoreError(f"{directory}: {error.strerror}") from error
+    if stat.S_IMODE(status.st_mode) & 0o077:
         raise KeyStoreError(f"{directory} is open to other accounts; run `chmod 700` on it")
-    keys = sorted((_load(each) for each in files), key=lambda each: (each.signs_from, each.kid))
-    if not keys:
-        raise KeyStoreError(f"{directory} holds no signing key; run `bothy-server keys init`")
-    return tuple(keys)
+    return files
 
 
 def add_key(directory: Path, created_at: datetime, signs_from: datetime) -> SigningKey:
@@ -66,15 +80,28 @@ def add_key(directory: Path, created_at: datetime, signs_from: datetime) -> Sign
 
 def store_key(directory: Path, key: SigningKey) -> None:
     """Write a key durably, and the directory if it is absent. Raises :class:`KeyStoreError` when that cannot be done."""
+    key_files(directory)
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if directory.stat().st_uid != os.geteuid():  # root may write, but the owner could not read it
+            raise KeyStoreError(f"{directory} belongs to another account; {_AS_ITS_OWNER}")
         with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as file:  # mode 0600
-            json.dump(as_body(key), file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(file.name).rename(directory / f"{key.kid}.json")
+            try:
+                json.dump(as_body(key), file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+                Path(file.name).rename(directory / f"{key.kid}.json")
+            except OSError:
+                Path(file.name).unlink()
+                raise
+        _sync(directory)
     except OSError as error:
         raise KeyStoreError(f"{directory}: {error.strerror}") from error
+
+
+def remove_key(directory: Path, key: SigningKey) -> None:
+    """Take a key out that was just stored."""
+    (directory / f"{key.kid}.json").unlink()
 
 
 def as_body(key: SigningKey) -> dict[str, str]:
@@ -95,16 +122,38 @@ def from_body(body: Any) -> SigningKey:
     return SigningKey(
         thumbprint(key.public_key().public_bytes_raw()),
         key,
-        datetime.fromisoformat(body["created_at"]),
-        datetime.fromisoformat(body["signs_from"]),
-        None if retired is None else datetime.fromisoformat(retired),
+        _time(body["created_at"]),
+        _time(body["signs_from"]),
+        None if retired is None else _time(retired),
     )
+
+
+def _time(written: str) -> datetime:
+    time = datetime.fromisoformat(written)
+    if time.tzinfo is None:
+        raise ValueError("a time without its zone")
+    return time
+
+
+def _sync(directory: Path) -> None:
+    """Make a name in the directory durable."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _load(file: Path) -> SigningKey:
     try:
-        return from_body(json.loads(file.read_text()))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        text = file.read_text()
+    except OSError as error:
+        raise KeyStoreError(f"{file}: {error.strerror}; give it to the account that the relay runs as") from error
+    except UnicodeDecodeError as error:
+        raise KeyStoreError(f"{file} is no signing key of bothy (no text); restore it or move it away") from error
+    try:
+        return from_body(json.loads(text))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise KeyStoreError(
             f"{file} is no signing key of bothy ({type(error).__name__}); restore it or move it away"
         ) from error

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from bothy_server.identity.adapters.keystore import bundle
 from bothy_server.identity.adapters.keystore.bundle import bundle_text, import_keys, read_bundle, write_bundle
-from bothy_server.identity.adapters.keystore.store import KeyStoreError, add_key, as_body, load_keys
+from bothy_server.identity.adapters.keystore.store import KeyStoreError, add_key, as_body, load_keys, store_key
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -81,7 +82,7 @@ def test_a_copy_with_one_fault_is_refused_as_a_whole(keys, spoil):
         read_bundle(json.dumps(body))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "null", "{}", '{"kind": "bothy-signing-keys/v1"'])
+@pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, "null", "{}", '{"kind": "bothy-signing-keys/v1"'])
 def test_what_is_no_copy_is_refused(text):
     with pytest.raises(KeyStoreError, match="nothing was stored"):
         read_bundle(text)
@@ -97,5 +98,17 @@ def test_a_key_with_other_times_stops_the_whole_import(keys, folder):
 def test_a_folder_that_is_open_to_others_gets_no_key(keys, folder):
     folder.mkdir(mode=0o755, parents=True)
     with pytest.raises(KeyStoreError, match="chmod 700"):
+        import_keys(folder, keys)
+    assert list(folder.iterdir()) == []
+
+
+def test_of_a_copy_that_cannot_be_stored_whole_nothing_stays(keys, folder, monkeypatch):
+    def full(directory, key):
+        if key.kid == keys[1].kid:
+            raise KeyStoreError("no space left")
+        store_key(directory, key)
+
+    monkeypatch.setattr(bundle, "store_key", full)
+    with pytest.raises(KeyStoreError, match="no space left"):
         import_keys(folder, keys)
     assert list(folder.iterdir()) == []

@@ -1,8 +1,11 @@
 """The folder of signing keys: durable, private, and refused as soon as anything is wrong with it."""
 
+import errno
 import json
+import os
 import stat
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -80,6 +83,7 @@ def test_a_folder_that_is_not_there_or_empty_says_what_to_run(folder):
         {"signs_from": None},
         {"created_at": 7},
         {"retired_at": "never"},
+        {"signs_from": "2026-01-02T03:04:05"},
     ],
 )
 def test_a_damaged_key_is_named_and_never_quoted(folder, key_file, fields):
@@ -90,7 +94,7 @@ def test_a_damaged_key_is_named_and_never_quoted(folder, key_file, fields):
     assert str(fields.get("private_key")) not in str(refusal.value).replace("None", "")
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"7", b"\xff\xfe"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"7", b"\xff\xfe", b"[" * 100_000])
 def test_a_file_that_is_no_key_is_refused(folder, key_file, content):
     key_file.write_bytes(content)
     with pytest.raises(KeyStoreError, match="is no signing key of bothy"):
@@ -101,3 +105,38 @@ def test_a_key_that_cannot_be_stored_says_why(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(KeyStoreError, match="file/keys: Not a directory"):
         add_key(tmp_path / "file" / "keys", NOW, NOW)
+
+
+def test_a_key_that_could_not_be_stored_leaves_nothing(folder, monkeypatch):
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(KeyStoreError, match="No space left on device"):
+        add_key(folder, NOW, NOW)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_that_is_open_to_others_gets_no_first_key(folder):
+    folder.mkdir(mode=0o750, parents=True)
+    with pytest.raises(KeyStoreError, match="chmod 700"):
+        add_key(folder, NOW, NOW)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_of_another_account_gets_no_key(folder, key_file, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    with pytest.raises(KeyStoreError, match="belongs to another account; run this as the account"):
+        add_key(folder, NOW, NOW)
+    assert list(folder.iterdir()) == [key_file]
+
+
+def test_what_may_not_be_looked_at_is_not_empty(folder, key_file, monkeypatch):
+    def shut(self, *_, **__):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    for name in ("iterdir", "read_text"):
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, name, shut)
+            with pytest.raises(KeyStoreError, match=r"Permission denied; .*the account that the relay runs as"):
+                load_keys(folder)
