@@ -535,7 +535,7 @@ def test_a_pipe_keeps_everything_and_says_one_thing():
     world.feed(Typed(b"\x03"))
     assert world.feed(Unreached(local=False, text="")) == []
     assert world.feed(Typed(b"0123456789")) == [Read(on=False)]
-    assert world.later(2.0) == [Dial()]
+    assert Dial() in world.later(2.0)
     assert Read(on=True) in dial(world)
     assert world.typed == b"\r\x030123456789"
 
