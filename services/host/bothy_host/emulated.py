@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import re
 
-from bothy_host.emulator import Emulator
+from bothy_host.emulator import Emulator, EmulatorError
 from bothy_host.repaint import RESET, strip_queries
+
+_log = logging.getLogger(__name__)
 
 _CELL_BYTES = 8
 """Memory of the emulator for one cell, which is one byte of output or more."""
@@ -44,6 +47,14 @@ class EmulatedScreen:
         """The whole terminal, and the begin of a sequence that the next output finishes."""
         if not self._printed:
             return b""
+        try:
+            return self._picture()
+        except EmulatorError:
+            # Whoever attaches gets the program all the same; an empty screen is what its next output makes good.
+            _log.exception("no repaint")
+            return RESET
+
+    def _picture(self) -> bytes:
         unfinished = self._emulator.unfinished()
         begin = RESET + _names(self._emulator)
         room = self._limit - len(begin) - len(unfinished)

@@ -12,9 +12,12 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Any
 
-from pyghostty import ffi, lib
+from pyghostty import GhosttyError, ffi, lib
 from pyghostty._ffi import check, union_fn
 from pyghostty.core import init_sized
+
+EmulatorError = GhosttyError
+"""The library refused; the terminal itself is as it was."""
 
 _SHAPES = {
     lib.GHOSTTY_RENDER_STATE_CURSOR_VISUAL_STYLE_BLOCK: 2,
@@ -71,8 +74,8 @@ class Emulator:
         return _filled(lib.ghostty_terminal_continuation_buf, self._terminal)
 
     def resize(self, columns: int, rows: int) -> None:
-        """A new size; the lines of the main screen flow into it."""
-        check(lib.ghostty_terminal_resize(self._terminal, columns, rows, 1, 1), "resize")
+        """A new size; the lines of the main screen flow into it. Without the memory for it the old size stays."""
+        lib.ghostty_terminal_resize(self._terminal, columns, rows, 1, 1)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -159,13 +162,16 @@ class Emulator:
         return b"".join(self._blanks(row) for row in range(self.size[1]))
 
     def _blanks(self, row: int) -> bytes:
+        place, cell = self._cell(0, row, lib.GHOSTTY_POINT_TAG_ACTIVE), ffi.new("GhosttyCell *")
         colours = []
-        for column in range(self.size[0]):
-            cell = ffi.new("GhosttyCell *")
-            check(lib.ghostty_grid_ref_cell(self._cell(column, row, lib.GHOSTTY_POINT_TAG_ACTIVE), cell), "cell")
-            if _of_cell(cell, "HAS_TEXT", "bool"):
+        for place.x in range(self.size[0]):
+            check(lib.ghostty_grid_ref_cell(place, cell), "cell")
+            if not cell[0]:  # most cells are as a reset leaves them, and a screen has thousands
+                colours.append(b"")
+            elif _of_cell(cell, "HAS_TEXT", "bool"):
                 return b""
-            colours.append(_background(cell))
+            else:
+                colours.append(_background(cell))
         painted, column = b"", 1
         for colour, cells in groupby(colours):
             length = len(list(cells))

@@ -1,15 +1,19 @@
 """What the program's terminal shows, told to a device that has not seen it.
 
-The host feeds all output of a session to one :class:`ScreenState`. ``ghostty.GhosttyScreen`` is a terminal emulator and
+The host feeds all output of a session to one :class:`ScreenState`. ``emulated.EmulatedScreen`` is a terminal emulator and
 knows the screen itself; ``tail.TailScreen`` plays the last output again and is there when the emulator is not installed.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Protocol
 
 from bothy_host.tail import TailScreen
+
+_log = logging.getLogger(__name__)
+_TRIAL_BYTES = 4096
 
 
 class ScreenState(Protocol):
@@ -37,5 +41,10 @@ def best() -> MakeScreen:
     try:
         from bothy_host.emulated import EmulatedScreen
     except (ImportError, OSError):  # not installed, or not for this machine
+        _log.info("the extra 'screen' is not installed: who attaches anew is shown the last output again")
         return TailScreen
+    # Each of its functions takes a tenth of a second the first time; better now than between somebody's keys.
+    trial = EmulatedScreen(_TRIAL_BYTES)
+    trial.feed(b" ")
+    trial.repaint()
     return EmulatedScreen

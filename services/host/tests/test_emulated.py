@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bothy_host.emulated import EmulatedScreen
+from bothy_host.emulator import Emulator, EmulatorError
 from bothy_host.repaint import RESET, strip_queries
 
 LIMIT = 256 * 1024
@@ -221,3 +222,16 @@ def test_any_bytes_and_sizes_do_no_harm(output, columns, rows):
     repaint = shown.repaint()
     assert len(repaint) < LIMIT
     screen(repaint, size=(columns, rows)).repaint()
+
+
+def test_a_fault_of_the_emulator_costs_the_picture_and_nothing_else(monkeypatch, caplog):
+    shown = screen(b"here")
+
+    def refuse(self):
+        raise EmulatorError("copy failed: -1")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Emulator, "copy", refuse)
+        assert shown.repaint() == RESET
+    assert "no repaint" in caplog.text
+    assert b"here" in shown.repaint()
