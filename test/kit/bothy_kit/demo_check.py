@@ -63,6 +63,13 @@ class Screen:
         self._shown = self._shown[found.end() :]
         return found
 
+    def quiet(self, seconds: float) -> None:
+        """Read until nothing was shown for so long. Raises :class:`CheckError`."""
+        deadline = time.monotonic() + _STEP_S
+        while select.select([self._master], [], [], seconds)[0] and self._read():
+            if time.monotonic() > deadline:
+                raise CheckError(f"bothy goes on printing; it shows {self._shown[-200:]!r}")
+
     def resize(self, columns: int, rows: int) -> None:
         """Change the size of the window."""
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

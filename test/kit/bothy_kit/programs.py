@@ -37,6 +37,13 @@ class Program:
         with self.log.open("ab") as log:
             self._process = start(self._words, env=self._environment, output=log, death_signal=signal.SIGTERM)
 
+    @property
+    def pid(self) -> int:
+        """Its process. Raises :class:`ProgramError` while it does not run."""
+        if self._process is None:
+            raise ProgramError(f"{self.name} does not run")
+        return self._process.pid
+
     def stop(self, by: signal.Signals = signal.SIGTERM, within_s: float = 20) -> int:
         """Ask it to end, and wait; its exit status."""
         process, self._process = self._process, None
