@@ -77,7 +77,7 @@ demo-test: setup ## the demo: its check, and that it leaves nothing however it e
 	$(PYTEST) test/demo
 
 .PHONY: docker
-docker: setup ## the shipped containers with a real engine, two nodes and a session (ARGS=--keep leaves them)
+docker: setup ## the shipped containers with a real engine, two nodes and a session (ARGS=--keep waits before taking them down)
 	@$(BIN)/python -m bothy_kit.docker_stage $(ARGS)
 
 .PHONY: docker-ci

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from bothy_kit.engine import compose_binary
+from bothy_server.platform.setting_values import names_password
+from bothy_server.platform.settings import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "infra" / "compose"
@@ -24,10 +26,13 @@ SAME_FIELDS = (
     "security_opt",
     "tmpfs",
     "healthcheck",
-    "stop_grace_period",
     "depends_on",
     "networks",
+    "secrets",
+    "stop_grace_period",
 )
+GENERATIONS = 50
+"""Reloads that open terminals may outlive."""
 OVERLAY = ("compose.yaml", "compose.multi-node.yaml")
 
 
@@ -58,6 +63,13 @@ def defaults(name: str, *files: str) -> set[str]:
     """Every default of a variable in the files."""
     text = "".join((FOLDER / each).read_text() for each in files)
     return set(re.findall(rf"\$\{{{name}:-([^}}]*)\}}", text))
+
+
+def seconds(written: str) -> int:
+    """A duration as Compose renders it, such as ``11m0s``."""
+    return sum(
+        int(amount) * {"h": 3600, "m": 60, "s": 1}[unit] for amount, unit in re.findall(r"(\d+)([hms])", written)
+    )
 
 
 def hardened(service: dict[str, Any]) -> None:
@@ -145,11 +157,44 @@ def test_compose_example_names_the_defaults() -> None:
         assert example()[name], name
 
 
-def test_compose_shows_no_secret_in_a_command() -> None:
-    password = example()["BOTHY_DATABASE_PASSWORD"]
-    for service in rendered(OVERLAY, "direct")["services"].values():
-        words = [*(service.get("command") or ()), *(service.get("healthcheck", {}).get("test", ()))]
-        assert not [word for word in words if password in word]
+def test_compose_gives_the_password_as_a_file_and_nowhere_else() -> None:
+    shown = rendered(OVERLAY, "direct")
+    (secret,) = shown["secrets"].values()
+    assert secret["file"] == str(FOLDER / "secrets" / "database-password")
+    inside = "/run/secrets/database-password"
+    for name, service in shown["services"].items():
+        environment = {key: value for key, value in service.get("environment", {}).items() if "PASSWORD" in key}
+        match name:
+            case "edge":
+                assert "secrets" not in service
+                assert environment == {}
+            case "postgres":
+                assert environment == {"POSTGRES_PASSWORD_FILE": inside}
+            case _:
+                assert environment == {"BOTHY_DATABASE__PASSWORD_FILE": inside}
+                assert not names_password(service["environment"]["BOTHY_DATABASE__URL"])
+        if name != "edge":
+            assert [each["source"] for each in service["secrets"]] == ["database-password"]
+    assert not [each for each in example() if each.endswith("PASSWORD")]
+
+
+def test_compose_has_more_patience_than_a_node_that_leaves() -> None:
+    server = Server()
+    services = rendered(OVERLAY, "direct")["services"]
+    longest_s = server.drain_timeout + server.stop_linger
+    for name in ("api", "api-2"):
+        assert longest_s < seconds(services[name]["stop_grace_period"]) <= 2 * longest_s
+    for name in ("worker", "postgres"):  # they drain nothing
+        assert seconds(services[name]["stop_grace_period"]) == 60
+
+
+def test_compose_edge_has_a_worker_for_each_cpu_and_room_for_reloads() -> None:
+    edge = rendered(OVERLAY, "direct")["services"]["edge"]
+    workers = re.search(r"^worker_processes (\d+);", (FOLDER / "edge" / "nginx.conf").read_text(), re.MULTILINE)
+    assert workers is not None
+    assert float(edge["cpus"]) == int(workers[1])
+    assert edge["pids_limit"] >= 1 + int(workers[1]) * GENERATIONS
+    assert edge["healthcheck"]["test"] == ["CMD", "test", "-s", "/tmp/edge/nginx.pid"]
 
 
 def test_compose_files_name_no_registry() -> None:

@@ -70,6 +70,8 @@ class ContainerWorld:
     """The edge as this machine reaches it."""
     device: str
     """The container in which ``bothy`` is logged in."""
+    password: str
+    """The database's."""
 
     def bothy(self, *words: str) -> str:
         """What the device's ``bothy`` prints. Raises :class:`DockerError`."""
@@ -77,8 +79,8 @@ class ContainerWorld:
 
 
 @contextmanager
-def running_containers(engine: Engine, images: Images, say: Say, *, keep: bool) -> Iterator[ContainerWorld]:
-    """Start everything, take it down at the end unless ``keep``. Raises :class:`DockerError`."""
+def running_containers(engine: Engine, images: Images, say: Say) -> Iterator[ContainerWorld]:
+    """Start everything, take it down at the end. Raises :class:`DockerError`."""
     with ExitStack() as stack:
         folder = stack.enter_context(scratch("bothy-compose"))
         folder.chmod(0o755)
@@ -86,9 +88,9 @@ def running_containers(engine: Engine, images: Images, say: Say, *, keep: bool) 
         url = f"http://127.0.0.1:{port}"
         labels = folder / "labels.yaml"
         labels.write_text(json.dumps({"services": {name: {"labels": [LABEL]} for name in _SERVICES}}))
-        overlay = Overlay(engine, _settings(images, url, port), labels)
-        if not keep:
-            stack.callback(overlay.compose, "down", "--volumes", "--timeout", "10", "--remove-orphans")
+        password = secrets.token_hex(24)
+        overlay = Overlay(engine, _settings(images, url, port, _secret_folder(folder, password)), labels)
+        stack.callback(overlay.compose, "down", "--volumes", "--timeout", "10", "--remove-orphans")
         say("the key store")
         overlay.compose("run", "--rm", "--no-deps", "-T", "api", "bothy-server", "keys", "init")
         say("compose up: PostgreSQL, migrations, two nodes, worker, edge")
@@ -97,9 +99,9 @@ def running_containers(engine: Engine, images: Images, say: Say, *, keep: bool) 
         except DockerError as error:
             raise DockerError(f"{error}\n{overlay.compose('logs', '--tail', '20', '--no-color')}") from error
         say("a person, Robin, their device, and a host")
-        device = stack.enter_context(_beside(overlay, images, "device", keep=keep))
-        host = stack.enter_context(_beside(overlay, images, "host", keep=keep))
-        world = ContainerWorld(overlay, url, device)
+        device = stack.enter_context(_beside(overlay, images, "device"))
+        host = stack.enter_context(_beside(overlay, images, "host"))
+        world = ContainerWorld(overlay, url, device, password)
         robin = json.loads(overlay.server("person", "add", "Robin", "--operator", "--json"))
         engine.docker("exec", "--interactive", device, "bothy", "login", url, "--name", "test", line=robin["invite"])
         added = json.loads(overlay.server("host", "add", HOST, "--owner", "Robin", "--json"))
@@ -111,12 +113,22 @@ def running_containers(engine: Engine, images: Images, say: Say, *, keep: bool) 
         yield world
 
 
-def _settings(images: Images, url: str, port: int) -> dict[str, str]:
+def _secret_folder(beside: Path, password: str) -> Path:
+    """As the README says."""
+    folder = beside / "secrets"
+    folder.mkdir(mode=0o700)
+    file = folder / "database-password"
+    file.write_text(f"{password}\n")
+    file.chmod(0o444)
+    return folder
+
+
+def _settings(images: Images, url: str, port: int, secret_folder: Path) -> dict[str, str]:
     bothy, _, version = images.bothy.rpartition(":")
     nginx, _, nginx_version = images.nginx.rpartition(":")
     return {
         "BOTHY_PUBLIC_ORIGINS": f"{url},{EDGE_INSIDE}",
-        "BOTHY_DATABASE_PASSWORD": secrets.token_hex(24),
+        "BOTHY_SECRET_DIR": str(secret_folder),
         "BOTHY_HTTP_PUBLISH_PORT": str(port),
         "BOTHY_SUBNET": _SUBNET,
         "BOTHY_OPEN_FILES": str(min(65536, resource.getrlimit(resource.RLIMIT_NOFILE)[1])),
@@ -130,7 +142,7 @@ def _settings(images: Images, url: str, port: int) -> dict[str, str]:
 
 
 @contextmanager
-def _beside(overlay: Overlay, images: Images, role: str, *, keep: bool) -> Iterator[str]:
+def _beside(overlay: Overlay, images: Images, role: str) -> Iterator[str]:
     """A container on this machine's network, as hardened as the services, in which commands are run."""
     name = f"{overlay.name}-{role}"
     hardened = ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--tmpfs", "/tmp"]
@@ -141,8 +153,7 @@ def _beside(overlay: Overlay, images: Images, role: str, *, keep: bool) -> Itera
     try:
         yield name
     finally:
-        if not keep:
-            overlay.engine.docker("rm", "--force", "--volumes", name)
+        overlay.engine.docker("rm", "--force", "--volumes", name)
 
 
 def _wait_online(world: ContainerWorld) -> None:

@@ -1,6 +1,6 @@
 """A Docker engine: the one that answers, or, for root, one of our own that ends with the block.
 
-Ours keeps everything in a temporary folder and listens on a socket there. With ``install`` its packages come from Debian.
+Ours keeps everything in a temporary folder, listens on a socket there and leaves the network as it was. With ``install`` its packages come from Debian.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bothy_kit.engine_network import network_as_before
 from bothy_kit.processes import scratch, start, stop
 
 LABEL = "org.bothy.test=edge"
@@ -135,7 +136,7 @@ def _install(say: Say) -> None:
 @contextmanager
 def _own(say: Say) -> Iterator[Engine]:
     say("starting an engine of our own")
-    with scratch("bothy-docker") as folder:
+    with network_as_before(), scratch("bothy-docker") as folder:
         host = f"unix://{folder}/docker.sock"
         words: list[str | Path] = [
             "--data-root",

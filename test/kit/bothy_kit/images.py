@@ -42,9 +42,10 @@ data=/var/lib/postgresql/18/docker
 if [ ! -s $data/PG_VERSION ]; then
     mkdir -p $data
     umask 077
-    printf %s "$POSTGRES_PASSWORD" > /tmp/password
-    initdb -D $data -U "$POSTGRES_USER" --pwfile=/tmp/password --auth=scram-sha-256 --locale=C.UTF-8 --encoding=UTF8
-    rm /tmp/password
+    password=${POSTGRES_PASSWORD_FILE:-/tmp/password}
+    [ -n "$POSTGRES_PASSWORD_FILE" ] || printf %s "$POSTGRES_PASSWORD" > $password
+    initdb -D $data -U "$POSTGRES_USER" --pwfile=$password --auth=scram-sha-256 --locale=C.UTF-8 --encoding=UTF8
+    rm -f /tmp/password
     echo "host all all all scram-sha-256" >> $data/pg_hba.conf
     if [ "${POSTGRES_DB:-postgres}" != postgres ]; then
         echo "CREATE DATABASE \\"$POSTGRES_DB\\";" | postgres --single -D $data postgres
