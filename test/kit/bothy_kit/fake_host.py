@@ -56,6 +56,8 @@ class FakeHost:
         self.join = ""
         self.boot_id = uuid4()
         self.profiles = {"shell": ["alex-shell"]}
+        self.sessions: list[ReportedSession] = []
+        """What it reports when it connects."""
         self.control: ControlSocket | None = None
 
     async def __aenter__(self) -> Self:
@@ -98,7 +100,7 @@ class FakeHost:
         control = await self.identify(url)
         identified = await control.expect(HostIdentified)
         self.join = identified.join_offered
-        await control.send(self.report())
+        await control.send(self.report(*self.sessions))
         await control.handled()
         self.control = control
         return control

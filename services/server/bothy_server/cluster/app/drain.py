@@ -61,6 +61,11 @@ class Drain:
         """Leave from now on. Asking again changes nothing."""
         self._asked.set()
 
+    @property
+    def begun(self) -> bool:
+        """Whether it was asked for."""
+        return self._asked.is_set()
+
     async def run(self) -> None:
         """Until cancelled; when the node is drained, or its time is over, the process is asked to end."""
         await self._asked.wait()
