@@ -146,6 +146,8 @@ class FakeRelay:
         self.session_state, self.close_reason, self.close_detail = "active", None, None
         self.stream_close = None  # (code, reason) instead of accepting
         self.pairs = True
+        self.mute = False  # takes connections and says nothing
+        self.device_of_session = self.device_id
         self.dropping = False  # from side.unpaired to side.ready binary belongs to the old pairing
         self.readies = 0
         self.side = None
@@ -194,10 +196,33 @@ class FakeRelay:
         for transport in self.transports:
             transport.abort()
 
+    def half_close(self):
+        """We say no more, and would still listen."""
+        for transport in self.transports:
+            transport.write_eof()
+
+    def go_away(self):
+        """Nobody listens any more, and everything that was is gone."""
+        self._front.close()
+        self.cut()
+
+    async def come_back(self):
+        """At the same address."""
+        port = int(self.origin.rpartition(":")[2])
+        self._front = await asyncio.start_server(self._accept, "127.0.0.1", port)
+
     async def pings(self, count):
         """Until the device asked so often whether we are there."""
         wanted = self.pinged + count
         await self._until(lambda: self.pinged >= wanted)
+
+    async def until_upgrades(self, count):
+        """Until so many connections were tried."""
+        await self._until(lambda: len(self.upgrades) >= count)
+
+    async def until_asked(self, method, path, count=1):
+        """Until so many requests like that came."""
+        await self._until(lambda: len(self.requests_of(method, path)) >= count)
 
     async def until_dialled(self, count):
         """Until so many connections were accepted, of which the last is the side."""
@@ -234,6 +259,10 @@ class FakeRelay:
                     head = await reader.readuntil(b"\r\n\r\n")
                     if b"upgrade: websocket" in head.lower():
                         self.upgrades.append(head)
+                        self._happened()
+                        if self.mute:
+                            await reader.read()
+                            return
                         await self._splice(head, reader, writer)
                         return
                     await self._answer(head, reader, writer)
@@ -265,6 +294,7 @@ class FakeRelay:
         body = json.loads(raw) if raw else None
         path = target.removeprefix("/api/v1")
         self.requests.append((method, path, body, headers))
+        self._happened()
         status, answer, extra = self._rest(method, path, body, headers)
         content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         more = "".join(f"{name}: {value}\r\n" for name, value in extra.items())
@@ -352,7 +382,7 @@ class FakeRelay:
             "host_name": "lab-1",
             "person_id": str(self.person_id),
             "person_name": "Alex",
-            "device_id": str(self.device_id),
+            "device_id": str(self.device_of_session),
             "device_name": "laptop",
             "profile": "shell",
             "session_user": "alex",
