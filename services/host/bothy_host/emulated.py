@@ -65,7 +65,8 @@ class EmulatedScreen:
             main.feed(_TO_MAIN)
             shown = _screen(main, room - len(shown), modes=False) + _TO_ALTERNATE + _PLAIN + shown
         picture = begin + _history(main, room - len(shown)) + shown
-        return strip_queries(picture) + unfinished
+        # Only a limit that is too small even for colours and modes is left to break here.
+        return strip_queries(picture if len(picture) + len(unfinished) <= self._limit else RESET) + unfinished
 
 
 def _names(emulator: Emulator) -> bytes:

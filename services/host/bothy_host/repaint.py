@@ -1,4 +1,4 @@
-r"""A screen for a device that missed output: the last raw output, played again behind a reset.
+r"""Output that is played again: without what a terminal would answer, and from a place where a terminal may begin.
 
 Played back as it was, output could make the new terminal *answer*: a device attributes query of an hour ago would type its
 reply into today's shell. So everything that asks a terminal to send something, and everything that writes or reads its
@@ -21,6 +21,8 @@ _SEQUENCE = re.compile(
     rb"|\x1bZ|\x05"
 )
 """CSI, OSC, the other string sequences, DECID and ENQ (a terminal's answerback)."""
+
+_ESCAPE = re.compile(rb"\x1b(?:\[[\x00-\x3f]*[\x40-\x7e]|[\]PX^_]" + _BODY + rb"(?:\x07|\x1b\\)|[ -/]*[0-~])")
 
 _CSI_QUERIES = re.compile(
     rb"[>=?]?[\d;]*c"  # device attributes
@@ -61,12 +63,12 @@ def _keep(match: re.Match[bytes]) -> bytes:
     return _CANCEL
 
 
-def from_border(tail: bytes) -> bytes:
-    """Behind the first line end, else at the first escape, else at the first byte that begins a character."""
-    line = tail.find(b"\n")
-    if line >= 0:
-        return tail[line + 1 :]
-    escape = tail.find(b"\x1b")
-    if escape >= 0:
-        return tail[escape:]
-    return tail.lstrip(bytes(range(0x80, 0xC0)))
+def border(output: bytes | bytearray, at: int) -> int:
+    """The first place at or behind ``at`` where a terminal may begin: outside of every sequence and character."""
+    begin = output.rfind(b"\x1b", 0, at)
+    whole = _ESCAPE.match(output, begin) if begin >= 0 else None
+    if whole is not None and whole.end() > at:
+        return whole.end()
+    while at < len(output) and 0x80 <= output[at] < 0xC0:
+        at += 1
+    return at

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bothy_host.emulated import EmulatedScreen
@@ -140,6 +140,7 @@ PIECES = [
 ]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=40), st.floats(0, 1))
 def test_a_repaint_at_any_byte_and_the_output_from_there_make_the_same_terminal(pieces, at):
     output = b"".join(pieces)
@@ -209,11 +210,17 @@ def test_it_is_painted_for_the_size_of_who_asks():
     assert everything(screen(shown.repaint(), size=(20, 5))) == everything(shown)
 
 
+def test_a_limit_too_small_for_what_must_be_set_is_kept_all_the_same():
+    colours = b"".join(b"\x1b]4;%d;#010203\x07" % number for number in range(256))
+    assert len(screen(colours + b"text", limit=4096).repaint()) <= 4096
+
+
 def test_pictures_cost_nothing_and_files_are_not_read():
     picture = b"\x1b_Ga=T,f=32,s=100,v=100,t=f;L2V0Yy9wYXNzd2Q=\x1b\\"
     assert everything(screen(b"x" + picture)) == everything(screen(b"x"))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=400), st.integers(1, 60), st.integers(1, 20))
 def test_any_bytes_and_sizes_do_no_harm(output, columns, rows):
     shown = screen(output)

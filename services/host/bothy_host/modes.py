@@ -1,0 +1,77 @@
+"""What output left set in a terminal: modes, colours, character sets, scroll region, title. For who sees only its end.
+
+The newest sequence of each kind is kept as it was, so to set everything again is to print them.
+"""
+
+from __future__ import annotations
+
+import re
+
+_EVENT = re.compile(
+    rb"(?P<reset>\x1bc|\x1b\[!p)"
+    rb"|\x1b\[(?P<mode>\??[\d;]+)[hl]"
+    rb"|\x1b\[(?P<sgr>[\d;:]*)m"
+    rb"|(?P<region>\x1b\[[\d;]*r)"
+    rb"|(?P<shape>\x1b\[\d* q)"
+    rb"|(?P<keypad>\x1b[=>])"
+    rb"|\x1b(?P<slot>[()*+])[0-9A-Za-z]"
+    rb"|(?P<shift>[\x0e\x0f])"
+    rb"|(?P<title>\x1b\][02];[^\x00-\x1f]{0,256}(?:\x07|\x1b\\))"
+)
+_PASSING = {b"?3", b"?1048", b"?2026"}
+"""Modes that do something when they are set, or hold for a moment only."""
+_SCREENS = (b"?47", b"?1047", b"?1049")
+_NO_COLOURS = re.compile(rb"0*(?:;|$)")
+_MOST_KINDS = 64
+_MOST_COLOURS = 256
+
+
+class Modes:
+    """Follows output; :meth:`again` sets what it left. Bounded, whatever a program prints."""
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, bytes] = {}
+
+    def copy(self) -> Modes:
+        """The same, to go on from here in two ways."""
+        copied = Modes()
+        copied._kept = dict(self._kept)
+        return copied
+
+    def follow(self, output: bytes) -> None:
+        """Output without a sequence cut in two."""
+        for event in _EVENT.finditer(output):
+            kind, sequence = event.lastgroup, event.group()
+            match kind:
+                case "reset":
+                    self._kept.clear()
+                case "mode":
+                    self._set(event.group("mode"), sequence[-1:])
+                case "sgr":
+                    self._colour(event.group("sgr"), sequence)
+                case "slot":
+                    self._keep(event.group("slot"), sequence)
+                case str():
+                    self._keep(kind.encode(), sequence)
+
+    def again(self) -> bytes:
+        """What sets it all in a terminal that was reset; the alternate screen first, because to enter it erases."""
+        screens = [self._kept[mode] for mode in _SCREENS if mode in self._kept]
+        return b"".join([*screens, *(sequence for kind, sequence in self._kept.items() if kind not in _SCREENS)])
+
+    def _set(self, modes: bytes, end: bytes) -> None:
+        private, numbers = modes[:1] == b"?", modes.removeprefix(b"?").split(b";")
+        for number in numbers:
+            mode = (b"?" if private else b"") + number.lstrip(b"0")
+            if mode not in _PASSING:
+                self._keep(mode, b"\x1b[%s%s" % (mode, end))
+
+    def _colour(self, parameters: bytes, sequence: bytes) -> None:
+        before = b"" if _NO_COLOURS.match(parameters) else self._kept.get(b"sgr", b"")
+        self._keep(b"sgr", (before + sequence) if len(before) < _MOST_COLOURS else sequence)
+
+    def _keep(self, kind: bytes, sequence: bytes) -> None:
+        self._kept.pop(kind, None)
+        self._kept[kind] = sequence
+        if len(self._kept) > _MOST_KINDS:
+            del self._kept[next(iter(self._kept))]
