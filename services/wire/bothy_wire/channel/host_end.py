@@ -225,7 +225,10 @@ class HostEnd:
             raise LocalError("a repaint beyond its bound")
         starts = range(0, max(len(data), 1), records.REPAINT_BYTES)
         for start in starts:
-            self._send(records.Repaint(data[start : start + records.REPAINT_BYTES], last=start == starts[-1]))
+            piece = data[start : start + records.REPAINT_BYTES]
+            window = self._send(records.Repaint(piece, last=start == starts[-1])).window
+            window.repainted(len(piece))
+            self._printed.window = window.size
 
     def exit(self, status: int) -> None:
         """Send the exit status (0 to 255) behind all output; nothing but notices may follow."""

@@ -40,6 +40,10 @@ class OutputWindow:
         self._round_trip = max(round_trip, 0.0)  # the shortest known
         self._probes: deque[_Probe] = deque()
 
+    def repainted(self, count: int) -> None:
+        """A repaint of ``count`` bytes goes out in front of all output, which waits behind it as behind output."""
+        self.size = max(self._least, self.size - count)
+
     def sent(self, position: int, in_flight: int, now: float) -> None:
         """Output up to ``position`` goes out; with it ``in_flight`` bytes are not acknowledged."""
         if not self._probes or position - self._probes[-1].position >= self.size // _PROBES:

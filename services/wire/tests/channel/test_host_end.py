@@ -312,6 +312,16 @@ def test_the_window_follows_what_the_device_takes_and_starts_over_on_every_chann
     assert peer.end.output_credit == 256 * 1024
 
 
+def test_a_repaint_takes_the_place_of_output_at_first(make_world):
+    """Keys wait behind both, so both together are one window."""
+    peer = Peer(make_world())
+    peer.open()
+    peer.end.repaint(bytes(100_000))
+    assert peer.end.output_credit == 256 * 1024 - 100_000
+    peer.end.repaint(bytes(200_000))
+    assert peer.end.output_credit == 16 * 1024
+
+
 def test_exit_comes_behind_all_output_and_is_the_end_of_it(make_world):
     peer = Peer(make_world(Limits(output_window=4, output_window_min=4)))
     peer.open()
