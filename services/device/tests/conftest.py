@@ -295,6 +295,9 @@ class FakeRelay:
         path = target.removeprefix("/api/v1")
         self.requests.append((method, path, body, headers))
         self._happened()
+        if self.mute:
+            await reader.read()
+            return
         status, answer, extra = self._rest(method, path, body, headers)
         content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         more = "".join(f"{name}: {value}\r\n" for name, value in extra.items())

@@ -50,6 +50,8 @@ def _reasons(error: BaseException) -> Iterator[BaseException]:
     while reason is not None and id(reason) not in seen:
         seen.add(id(reason))
         yield reason
+        if isinstance(reason, TimeoutError):
+            return  # behind it stands only that the wait for something was cancelled
         reason = reason.__cause__ or reason.__context__
 
 

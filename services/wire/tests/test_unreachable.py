@@ -8,7 +8,7 @@ import ssl
 
 import pytest
 
-from bothy_wire.unreachable import explain
+from bothy_wire.unreachable import explain, is_local
 
 ORIGIN = "https://relay.example.com"
 REFUSED = "connection refused; is the address right, and is the relay running?"
@@ -85,3 +85,29 @@ def test_a_certificate_that_nobody_vouches_for():
 )
 def test_other_errors(error, words):
     assert explain(ORIGIN, error) == words
+
+
+async def test_a_wait_that_was_given_up():
+    with pytest.raises(TimeoutError) as late:
+        async with asyncio.timeout(0):
+            await asyncio.Event().wait()
+    assert explain(ORIGIN, late.value) == f"{ORIGIN} does not answer; is the address right?"
+
+
+@pytest.mark.parametrize(
+    ("error", "local"),
+    [
+        (socket.gaierror(-3, "Temporary failure in name resolution"), True),
+        (OSError(101, "Network is unreachable"), True),
+        (OSError("Multiple exceptions: [Errno 113] no route, [Errno 111] refused"), True),
+        (OSError("Multiple exceptions: [Errno 111] refused, [Errno 111] refused"), False),
+        (ConnectionRefusedError(111, "refused"), False),
+        (TimeoutError(), False),
+        (ValueError("odd"), False),
+    ],
+)
+def test_whose_fault_it_is(error, local):
+    try:
+        raise RuntimeError from error
+    except RuntimeError as outer:
+        assert is_local(outer) is local
