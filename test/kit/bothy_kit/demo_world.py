@@ -16,19 +16,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from bothy_kit.nginx import Mode, edge
-from bothy_kit.postgres import running_postgres
+from bothy_kit.postgres import Postgres, running_postgres
 from bothy_kit.processes import reserved_port, scratch, start, stop
 
 HOST = "lab-1"
 _WAIT_S = 60.0
 _STEP_S = 0.1
 _LOG_LINES = 20
+_DATABASE = "BOTHY_DATABASE__URL"
 
 Say = Callable[[str], None]
 
@@ -70,17 +71,35 @@ class World:
 
     url: str
     folder: Path
-    database: str
-    """The address of the database."""
+    postgres: Postgres
     nodes: tuple[Node, ...]
+    worker: Node
+    server: Mapping[str, str]
+    """The environment of ``bothy-server``: its settings."""
     device: Mapping[str, str]
     """The environment in which ``bothy`` is the demo's device."""
     programs: tuple[_Program, ...]
+    """The nodes, the worker and the host service."""
+
+    @property
+    def database(self) -> str:
+        """The address of the database."""
+        return self.server[_DATABASE]
 
     def check(self) -> None:
         """Raise :class:`DemoError` when one of the programs has ended."""
         for each in self.programs:
             each.check()
+
+    def bothy_server(self, *words: str) -> str:
+        """What a command of ``bothy-server`` prints. Raises :class:`DemoError`."""
+        return _ask("bothy-server", words, self.server)
+
+    def wait_online(self) -> None:
+        """Until the device sees the host online, through whichever node. Raises :class:`DemoError`."""
+        _wait(lambda: _presence(self) == "online", self.programs[-1])
+        for node in self.nodes:
+            _wait(partial(_knows_a_host, node), self.programs[-1])
 
     def bothy(self, *words: str) -> str:
         """What the device's ``bothy`` prints. Raises :class:`DemoError`."""
@@ -117,12 +136,7 @@ def running_world(say: Say, mode: Mode = "hash") -> Iterator[World]:
         say("tables and signing key")
         _ask("bothy-server", ["migrate"], server)
         _ask("bothy-server", ["keys", "init"], server)
-        programs = []
-        for node in (*nodes, worker):
-            say(f"{node.name}")
-            programs.append(stack.enter_context(_running_node(node, server, folder)))
-        for node, program in zip((*nodes, worker), programs, strict=True):
-            _wait(partial(_ready, node), program)
+        programs = stack.enter_context(_running_nodes((*nodes, worker), server, folder, say))
 
         say("a person, Robin, and their device")
         robin = json.loads(_ask("bothy-server", ["person", "add", "Robin", "--operator", "--json"], server))
@@ -133,10 +147,30 @@ def running_world(say: Say, mode: Mode = "hash") -> Iterator[World]:
         config = _write_host_settings(folder, url)
         _ask("bothy-host", ["--config", str(config), "pair", url], _environment({}), added["code"])
         service = [command("bothy-host"), "--config", str(config), "run"]
-        programs.append(stack.enter_context(_running("bothy-host", service, _environment({}), folder)))
-        world = World(url, folder, database, nodes, device, tuple(programs))
-        _wait(lambda: _presence(world) == "online", programs[-1])
+        host = stack.enter_context(_running("bothy-host", service, _environment({}), folder))
+        world = World(url, folder, postgres, nodes, worker, server, device, (*programs, host))
+        world.wait_online()
         yield world
+
+
+def stop_nodes(world: World) -> None:
+    """Stop the nodes and the worker, as an operator does before a restore; edge, host and device stay."""
+    for each in world.programs[:-1]:
+        each.process.terminate()
+    for each in world.programs[:-1]:
+        stop(each.process)
+
+
+@contextmanager
+def running_again(world: World) -> Iterator[World]:
+    """New nodes and a new worker where those of a world were stopped, with its settings; its host dials in by itself.
+
+    Raises :class:`DemoError`.
+    """
+    with _running_nodes((*world.nodes, world.worker), world.server, world.folder, lambda _: None) as programs:
+        running = replace(world, programs=(*programs, world.programs[-1]))
+        running.wait_online()
+        yield running
 
 
 def _environment(own: Mapping[str, str]) -> dict[str, str]:
@@ -147,7 +181,7 @@ def _environment(own: Mapping[str, str]) -> dict[str, str]:
 def _server_environment(database: str, keys: Path, url: str) -> dict[str, str]:
     return _environment(
         {
-            "BOTHY_DATABASE__URL": database,
+            _DATABASE: database,
             "BOTHY_SECRETS__SIGNING_KEY_DIR": str(keys),
             "BOTHY_CLUSTER__MODE": "multi",
             "BOTHY_HOSTS__PAIRING": "auto",
@@ -172,6 +206,20 @@ def _write_host_settings(folder: Path, url: str) -> Path:
 
 
 @contextmanager
+def _running_nodes(
+    nodes: Sequence[Node], server: Mapping[str, str], folder: Path, say: Say
+) -> Iterator[tuple[_Program, ...]]:
+    with ExitStack() as stack:
+        programs = []
+        for node in nodes:
+            say(node.name)
+            programs.append(stack.enter_context(_running_node(node, server, folder)))
+        for node, program in zip(nodes, programs, strict=True):
+            _wait(partial(_ready, node), program)
+        yield tuple(programs)
+
+
+@contextmanager
 def _running_node(node: Node, server: Mapping[str, str], folder: Path) -> Iterator[_Program]:
     own = {
         "BOTHY_SERVER__ROLE": "worker" if node.name == "worker" else "api",
@@ -185,7 +233,7 @@ def _running_node(node: Node, server: Mapping[str, str], folder: Path) -> Iterat
 @contextmanager
 def _running(name: str, words: Sequence[str], environment: Mapping[str, str], folder: Path) -> Iterator[_Program]:
     path = folder / f"{name}.log"
-    with path.open("wb") as log:
+    with path.open("ab") as log:
         process = start(words, env=environment, output=log, death_signal=signal.SIGTERM)
     try:
         yield _Program(name, process, path)
@@ -218,6 +266,10 @@ def _wait(done: Callable[[], bool], program: _Program) -> None:
                 f"{program.name} is not ready after {_WAIT_S:.0f} s; its log ends:\n{program.log.read_text()[-2000:]}"
             )
         time.sleep(_STEP_S)
+
+
+def _knows_a_host(node: Node) -> bool:
+    return node.gauge("bothy_hosts_connected") == 1
 
 
 def _ready(node: Node) -> bool:

