@@ -107,7 +107,6 @@ async def test_a_wait_that_was_given_up():
     ],
 )
 def test_whose_fault_it_is(error, local):
-    try:
-        raise RuntimeError from error
-    except RuntimeError as outer:
-        assert is_local(outer) is local
+    outer = RuntimeError()
+    outer.__cause__ = error
+    assert is_local(outer) is local
