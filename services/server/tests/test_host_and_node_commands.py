@@ -105,3 +105,33 @@ def test_nodes_are_listed(run, database):
     assert (listed["node_id"], listed["role"], listed["state"]) == (str(node_id), "api", "active")
     assert (listed["sides"], listed["unpaired_client"], listed["key_ids"]) == (4, 1, ["k1"])
     assert "4 sides, 2 pairs  http://127.0.0.1:8080" in run("node", "list").stdout
+
+
+def test_a_node_is_asked_to_drain_by_its_id(run, database):
+    node_id, gone = uuid4(), uuid4()
+    for each, state in ((node_id, "active"), (gone, "leaving")):
+        database.execute(
+            "INSERT INTO cluster_nodes (node_id, origin, role, version, state)"
+            " VALUES (%s, 'http://127.0.0.1:8080', 'api', '1.0', %s)",
+            [each, state],
+        )
+        database.execute(
+            "INSERT INTO node_status (node_id, sides, pairs, pending, unpaired_client, unpaired_host, forwarded_bytes,"
+            " key_ids) VALUES (%s, 4, 2, 0, 1, 0, 99, '{k1}')",
+            [each],
+        )
+    asked = json.loads(run("node", "drain", str(node_id), "--json").stdout)
+    assert (asked["node_id"], asked["state"]) == (str(node_id), "draining")
+    assert run("node", "drain", str(node_id)).stdout.startswith("asked; it was heard ")
+    (listed,) = [line for line in run("node", "list").stdout.splitlines() if str(node_id) in line]
+    assert "draining" in listed
+    assert "0 hosts, 4 sides, 2 pairs" in listed
+    refused = run("node", "drain", str(gone))
+    assert (refused.exit_code, refused.stderr) == (1, "bothy-server: the node has left\n")
+
+
+@pytest.mark.parametrize("words", [[], ["--self", str(uuid4())]])
+def test_a_drain_is_of_one_node(run, words):
+    wrong = run("node", "drain", *words)
+    assert wrong.exit_code == 2
+    assert "name one NODE, or --self" in wrong.stderr

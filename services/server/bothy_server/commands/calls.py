@@ -11,6 +11,7 @@ import click
 from sqlalchemy.exc import DBAPIError
 
 from bothy_server import wiring
+from bothy_server.cluster.app.node_registry import CannotDrainError
 from bothy_server.identity.adapters.keystore.store import KeyStoreError
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import StorageUnavailable
@@ -51,7 +52,7 @@ def guarded(act: Callable[[], T]) -> T:
     """Turn what an operator can mend into lines without a traceback."""
     try:
         return act()
-    except (SettingsError, SchemaError, SchemaNewerError, KeyStoreError, ListenError) as error:
+    except (SettingsError, SchemaError, SchemaNewerError, KeyStoreError, ListenError, CannotDrainError) as error:
         fail(str(error))
     except Problem as problem:
         fail(problem.detail)

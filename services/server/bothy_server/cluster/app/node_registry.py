@@ -10,11 +10,14 @@ from typing import Protocol
 
 from bothy_server.cluster.domain.node import WRITES_HEARD, Figures, ListedNode, Node, NodeState, missing_keys
 from bothy_server.kernel.clock import Clock
-from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import Event, StorageUnavailable, UnitOfWork
 from bothy_wire.ids import NodeId
 
 _log = logging.getLogger(__name__)
+
+
+class CannotDrainError(Exception):
+    """Nothing can leave there; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +145,16 @@ class NodeDirectory:
             return await unit.of(NodeStore).all()
 
     async def drain(self, node_id: NodeId) -> ListedNode:
-        """Ask a node to leave in order; what was known of it. Asking again changes nothing. Raises ``Problem``."""
+        """Ask a node to leave in order; what was known of it. Asking again changes nothing. Raises :class:`CannotDrainError`."""
         async with self._uow() as unit:
             store = unit.of(NodeStore)
             found = next((each for each in await store.all() if each.node.id == node_id), None)
             if found is None:
-                raise Problem(404, "node_not_found", "No node has this id; `bothy-server node list` shows them.")
+                raise CannotDrainError("no node has this id; `bothy-server node list` shows them")
             if found.node.role == "worker":
-                raise Problem(409, "node_not_drained", "A worker holds no connection; it is stopped without a drain.")
+                raise CannotDrainError("a worker holds no connection; it is stopped without a drain")
             if found.state is NodeState.LEAVING:
-                raise Problem(409, "node_not_drained", "The node has left.")
+                raise CannotDrainError("the node has left")
             if await store.drain(node_id):
                 unit.emit(Event("node.changed", node_id=node_id))
         return found

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from bothy_kit.manual_clock import ManualClock
-from bothy_server.cluster.app.node_registry import NodeDirectory, NodeRegistry, RegistryLimits
+from bothy_server.cluster.app.node_registry import CannotDrainError, NodeDirectory, NodeRegistry, RegistryLimits
 from bothy_server.cluster.domain.node import Figures, Node, NodeState
-from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import StorageUnavailable
 from bothy_wire.ids import NodeId
 
@@ -208,11 +207,10 @@ async def test_who_cannot_drain_is_told(rows, new_process):
     await process.registry.enter()
     await process.registry.leave()
     directory = NodeDirectory(rows.uow, LIMITS)
-    for node_id, code in (
-        (worker.node.id, "node_not_drained"),
-        (process.node.id, "node_not_drained"),
-        (NodeId(rows.new_id()), "node_not_found"),
+    for node_id, why in (
+        (worker.node.id, "a worker holds no connection"),
+        (process.node.id, "the node has left"),
+        (NodeId(rows.new_id()), "no node has this id"),
     ):
-        with pytest.raises(Problem) as refused:
+        with pytest.raises(CannotDrainError, match=why):
             await directory.drain(node_id)
-        assert refused.value.code == code
