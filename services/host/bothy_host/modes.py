@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 _EVENT = re.compile(
-    rb"(?P<reset>\x1bc|\x1b\[!p)"
+    rb"(?P<reset>\x1bc)"
+    rb"|(?P<soft>\x1b\[!p)"
     rb"|\x1b\[(?P<mode>\??[\d;]+)[hl]"
     rb"|\x1b\[(?P<sgr>[\d;:]*)m"
     rb"|(?P<region>\x1b\[[\d;]*r)"
@@ -49,6 +50,9 @@ class Modes:
                     self._set(event.group("mode"), sequence[-1:])
                 case "sgr":
                     self._colour(event.group("sgr"), sequence)
+                case "soft":  # what it resets differs from terminal to terminal, colours in all of them
+                    self._kept.pop(b"sgr", None)
+                    self._keep(b"soft", sequence)
                 case "slot":
                     self._keep(event.group("slot"), sequence)
                 case str():

@@ -24,6 +24,7 @@ def again(output: bytes) -> bytes:
         (b"\x1b[31m\x1b[0;1m", b"\x1b[0;1m"),
         (b"\x1b[31m\x1b[m", b"\x1b[m"),
         (b"\x1b[?2004h\x1b[31m\x1bc\x1b=", b"\x1b="),
+        (b"\x1b[?1h\x1b[31m\x1b[!p\x1b[1m", b"\x1b[?1h\x1b[!p\x1b[1m"),
         (b"\x1b)0\x0e\x1b(B", b"\x1b)0\x0e\x1b(B"),
         (b"\x1b]0;one\x07\x1b]2;two\x1b\\", b"\x1b]2;two\x1b\\"),
     ],

@@ -74,7 +74,6 @@ PIECES = [
     b"\x1b[1;44m",
     b"\x1b]2;title\x07",
     b"\x1bc",
-    b"\x1b[!p",
     "ä€漢字".encode(),
     b"text\r\n",
     b"x" * 900,
