@@ -3,7 +3,7 @@
 The line comes when an outage lasts longer than :data:`SHOWN_AFTER`, and with it two keys that are ours:
 
 - Enter alone: try now. While keys wait it belongs to them too, and is kept like them.
-- Ctrl-C alone: drop the keys that wait, or give up when there are none.
+- Ctrl-C alone: drop the keys that wait and were never sent, or give up when there are none.
 
 Everything else is kept for the remote side. Before the line is shown every key is kept: nobody knows of the outage yet.
 """
@@ -11,6 +11,7 @@ Everything else is kept for the remote side. Before the line is shown every key 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from bothy_device import texts
@@ -53,6 +54,14 @@ class Choice(Enum):
     GIVE_UP = auto()
     KEEP = auto()
     REFUSE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Bytes typed that the host has not acknowledged; of these, ``unsent`` never left."""
+
+    waiting: int = 0
+    unsent: int = 0
 
 
 class Outage:
@@ -99,20 +108,20 @@ class Outage:
             return True
         return self._since is not None and now >= self._since + SHOWN_AFTER
 
-    def choice(self, keys: bytes, state: State, waiting: int, now: float) -> Choice:
-        """What ``keys``, read at once, mean while ``waiting`` bytes wait. A key in the middle of others is text."""
+    def choice(self, keys: bytes, state: State, kept: Kept, now: float) -> Choice:
+        """What ``keys``, read at once, mean. A key in the middle of others is text."""
         replaced = state.phase is Phase.REPLACED
         match set(keys):
             case _ if not self._person or not self.shown(state, now):
                 return Choice.KEEP
             case pressed if pressed == {0x0D}:
-                return Choice.TRY if replaced or not waiting else Choice.KEEP_AND_TRY
+                return Choice.TRY if replaced or not kept.waiting else Choice.KEEP_AND_TRY
             case pressed if pressed == {0x03}:
-                return Choice.DROP if waiting and not replaced else Choice.GIVE_UP
+                return Choice.DROP if kept.unsent and not replaced else Choice.GIVE_UP
             case _:
                 return Choice.REFUSE if replaced else Choice.KEEP
 
-    def line(self, state: State, waiting: int, now: float) -> tuple[str, str] | None:
+    def line(self, state: State, kept: Kept, now: float) -> tuple[str, str] | None:
         """The kind of line, which changes at once, and its words, of which a number may change now and then."""
         if self._back is not None and now < self._back[0]:
             return "back", f"reconnected after {max(1, round(self._back[1]))} s"
@@ -129,13 +138,15 @@ class Outage:
                 kind, doing = "up", "waiting" if self.cause == self.away() else f"waiting for {self._host}"
             case _:
                 kind, doing = "trying", "trying now"
-        if waiting:
-            keys = f"{texts.keys(waiting)} waiting, Ctrl-C drops them"
+        if kept.unsent:
+            keys = f"{texts.keys(kept.waiting)} waiting, Ctrl-C drops them"
+        elif kept.waiting:
+            keys = f"{texts.keys(kept.waiting)} waiting, Ctrl-C gives up"
         elif state.phase is Phase.WAITING:
             keys = "Enter tries now, Ctrl-C gives up"
         else:
             keys = "Ctrl-C gives up"
-        return f"{kind} {self.cause} {bool(waiting)}", f"{self.cause}; {doing}; {keys}"
+        return f"{kind} {self.cause} {kept.waiting > 0} {kept.unsent > 0}", f"{self.cause}; {doing}; {keys}"
 
     def deadline(self, state: State, now: float) -> float | None:
         """When the line changes by itself."""

@@ -38,7 +38,7 @@ from bothy_device.events import (
     Woke,
     Written,
 )
-from bothy_device.outage import Choice
+from bothy_device.outage import Choice, Kept
 from bothy_device.reconnect import Declined
 from bothy_device.waiting import WAITING_AFTER, Limits, Waiting
 from bothy_device.way import Happening, Way
@@ -280,7 +280,7 @@ class Session:
     def _press(self, keys: bytes, now: float) -> None:
         if self._end.open:
             return self._type(keys)
-        match self._way.choice(keys, self._end.unsent_input, now):
+        match self._way.choice(keys, self._kept(), now):
             case Choice.KEEP:
                 self._type(keys)
             case Choice.TRY:
@@ -327,9 +327,12 @@ class Session:
 
     def _watch(self, now: float) -> None:
         pending, connected = self._end.pending_input, self._end.open
-        line = self._way.line(self._end.unsent_input, now)
+        line = self._way.line(self._kept(), now)
         self._effects += self._waiting.watch(pending, connected=connected, outage=line, now=now)
         self._look_at = self._way.deadline(now)
+
+    def _kept(self) -> Kept:
+        return Kept(self._end.pending_input, self._end.unsent_input)
 
     # ---- ends -------------------------------------------------------------------------------------------------------
 

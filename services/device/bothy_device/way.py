@@ -23,7 +23,7 @@ from bothy_device.events import (
     Unreached,
     Woke,
 )
-from bothy_device.outage import Choice, Outage
+from bothy_device.outage import Choice, Kept, Outage
 from bothy_device.reconnect import Declined, Phase
 from bothy_wire.backoff import Backoff
 from bothy_wire.close_codes import CloseCode
@@ -105,13 +105,13 @@ class Way:
         times = (reconnect.deadline(self._state), self._outage.deadline(self._state, now))
         return min((each for each in times if each is not None), default=None)
 
-    def line(self, waiting: int, now: float) -> tuple[str, str] | None:
+    def line(self, kept: Kept, now: float) -> tuple[str, str] | None:
         """See :meth:`Outage.line`."""
-        return self._outage.line(self._state, waiting, now)
+        return self._outage.line(self._state, kept, now)
 
-    def choice(self, keys: bytes, waiting: int, now: float) -> Choice:
+    def choice(self, keys: bytes, kept: Kept, now: float) -> Choice:
         """See :meth:`Outage.choice`."""
-        return self._outage.choice(keys, self._state, waiting, now)
+        return self._outage.choice(keys, self._state, kept, now)
 
     def try_now(self, now: float) -> list[Effect]:
         """A person does not want to wait, or takes the session back."""
