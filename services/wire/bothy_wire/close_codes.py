@@ -3,7 +3,7 @@
 ``retry`` answers one question for the program that received the code: dial again, when, and how.
 
 - ``never``: stop; dialling again would be refused again or would take the session away from somebody.
-- ``soon``: dial again after 0.2 to 1 s, jittered from the first try, doubling to ``host.backoff_cap``.
+- ``soon``: dial again after 0.2 to 1 s, jittered from the first try, doubling to ``host.backoff_cap`` or ``device.backoff_cap``.
 - ``later``: dial again after 1 to 3 s, jittered, doubling to the same cap.
 - ``attach``: ask for a new stream token first, with the steps of ``soon``.
 - ``wait``: a host waits for the next ``host.session.open``.
