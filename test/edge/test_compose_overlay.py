@@ -188,6 +188,12 @@ def test_compose_has_more_patience_than_a_node_that_leaves() -> None:
         assert seconds(services[name]["stop_grace_period"]) == 60
 
 
+def test_compose_stops_a_node_that_still_starts() -> None:
+    """As process 1 it would not hear the signal, and the whole patience would pass."""
+    services = rendered(OVERLAY, "direct")["services"]
+    assert [name for name in ("migrate", "api", "api-2", "worker") if not services[name].get("init")] == []
+
+
 def test_compose_edge_has_a_worker_for_each_cpu_and_room_for_reloads() -> None:
     edge = rendered(OVERLAY, "direct")["services"]["edge"]
     workers = re.search(r"^worker_processes (\d+);", (FOLDER / "edge" / "nginx.conf").read_text(), re.MULTILINE)

@@ -44,7 +44,7 @@ if [ ! -s $data/PG_VERSION ]; then
     umask 077
     password=${POSTGRES_PASSWORD_FILE:-/tmp/password}
     [ -n "$POSTGRES_PASSWORD_FILE" ] || printf %s "$POSTGRES_PASSWORD" > $password
-    initdb -D $data -U "$POSTGRES_USER" --pwfile=$password --auth=scram-sha-256 --locale=C.UTF-8 --encoding=UTF8
+    initdb -D $data -U "$POSTGRES_USER" --pwfile=$password --locale=C.UTF-8 --encoding=UTF8
     rm -f /tmp/password
     echo "host all all all scram-sha-256" >> $data/pg_hba.conf
     if [ "${POSTGRES_DB:-postgres}" != postgres ]; then
