@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from glob import has_magic
 from pathlib import Path
 
 from bothy_server.doctor.finding import Finding, failed, ok, unseen
@@ -12,7 +13,8 @@ from bothy_wire.limits import data_path, stream_path
 
 _SAMPLE = "0190a0b0-c1d2-7e3f-8a4b-5c6d7e8f9a0b"
 _TOKEN = re.compile(r"""\#[^\n]*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[{};]|(?:\$\{\w+\}|[^\s{};])+""")
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DAY = 86400.0
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": _DAY, "w": 7 * _DAY, "M": 30 * _DAY, "y": 365 * _DAY}
 _DEFAULT_TIMEOUT = "60s"
 
 
@@ -36,21 +38,15 @@ class ConfError(Exception):
 def read(path: Path) -> Directive:
     """The file with what it includes, as one block. Raises :class:`ConfError`."""
     try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfError(f"{path}: {error}") from error
-    tokens = [match[0] for match in _TOKEN.finditer(text) if not match[0].startswith("#")]
-    try:
-        return Directive("", (), tuple(_block(iter(tokens), path.parent)))
-    except IndexError as error:
-        raise ConfError(f"{path} is no configuration of nginx; `nginx -t` says more") from error
+        return Directive("", (), tuple(_file(path, path.parent)))
+    except RecursionError as error:
+        raise ConfError(f"{path} includes itself; `nginx -t` says more") from error
 
 
 def judge(conf: Directive, longest_silence_s: float) -> list[Finding]:
     """``longest_silence_s``: how long a quiet terminal lives."""
     checks = ("conf.zone", "conf.upstreams", "conf.hash", "conf.timeout")
-    found = [_stream_location(conf, path) for path in (stream_path(_SAMPLE), data_path(_SAMPLE))]
-    ways = [(way, upstream) for way in found if way is not None and (upstream := _upstream(conf, way)) is not None]
+    ways = [found for path in (stream_path(_SAMPLE), data_path(_SAMPLE)) if (found := _way(conf, path)) is not None]
     if len(ways) < 2:
         return [unseen(check, "no location with an upstream was found for both stream paths") for check in checks]
     upstreams = {each.arguments[0]: each for _, each in ways}
@@ -64,6 +60,19 @@ def judge(conf: Directive, longest_silence_s: float) -> list[Finding]:
     ]
 
 
+def _file(path: Path, folder: Path) -> Iterator[Directive]:
+    """``folder``: the main file's, from which nginx takes the names of all includes."""
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfError(f"{path}: {error}") from error
+    tokens = [match[0] for match in _TOKEN.finditer(text) if not match[0].startswith("#")]
+    try:
+        yield from _block(iter(tokens), folder)
+    except IndexError as error:
+        raise ConfError(f"{path} is no configuration of nginx; `nginx -t` says more") from error
+
+
 def _block(tokens: Iterator[str], folder: Path) -> Iterator[Directive]:
     words: list[str] = []
     for token in tokens:
@@ -75,8 +84,8 @@ def _block(tokens: Iterator[str], folder: Path) -> Iterator[Directive]:
                 words = []
             case ";":
                 if words[0] == "include":
-                    for included in sorted(folder.glob(words[1])) if not words[1].startswith("/") else [Path(words[1])]:
-                        yield from read(included).block
+                    for included in _included(folder / words[1]):
+                        yield from _file(included, folder)
                 else:
                     yield Directive(words[0], tuple(words[1:]))
                 words = []
@@ -86,12 +95,21 @@ def _block(tokens: Iterator[str], folder: Path) -> Iterator[Directive]:
         raise IndexError("a directive without an end")
 
 
-def _stream_location(conf: Directive, path: str) -> list[Directive] | None:
-    """The location that nginx takes for a path and the blocks around it, innermost first."""
+def _included(name: Path) -> list[Path]:
+    """A name with wildcards may match nothing."""
+    return sorted(Path(name.anchor).glob(str(name.relative_to(name.anchor)))) if has_magic(str(name)) else [name]
+
+
+def _way(conf: Directive, path: str) -> tuple[list[Directive], Directive] | None:
+    """The location that nginx takes for a path with the blocks around it, innermost first, and its upstream.
+
+    A server without an upstream there is passed over: it is one that redirects.
+    """
     for http in conf.all("http"):
         for server in http.all("server"):
-            if (location := _location(list(server.all("location")), path)) is not None:
-                return [location, server, http]
+            location = _location(list(server.all("location")), path)
+            if location is not None and (upstream := _upstream(http, location)) is not None:
+                return [location, server, http], upstream
     return None
 
 
@@ -120,10 +138,10 @@ def _matches(pattern: str, path: str) -> bool:
         return False
 
 
-def _upstream(conf: Directive, way: Sequence[Directive]) -> Directive | None:
-    target = next((each.arguments[0] for each in way[0].all("proxy_pass")), "")
+def _upstream(http: Directive, location: Directive) -> Directive | None:
+    target = next((each.arguments[0] for each in location.all("proxy_pass")), "")
     name = target.partition("://")[2].partition("/")[0]
-    return next((up for http in conf.all("http") for up in http.all("upstream") if up.arguments[0] == name), None)
+    return next((each for each in http.all("upstream") if each.arguments[0] == name), None)
 
 
 def _zone(upstreams: Iterable[Directive]) -> Finding:
@@ -156,4 +174,4 @@ def _timeout(ways: Sequence[Sequence[Directive]], longest_silence_s: float) -> F
 
 
 def _seconds(written: str) -> float:
-    return sum(float(amount) * _UNITS[unit or "s"] for amount, unit in re.findall(r"(\d+)(ms|[smhd]?)", written))
+    return sum(float(amount) * _UNITS[unit or "s"] for amount, unit in re.findall(r"(\d+)(ms|[smhdwMy]?)", written))

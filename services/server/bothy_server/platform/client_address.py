@@ -30,7 +30,8 @@ def client_address(peer: str, chain: Sequence[str], trusted: Sequence[Network]) 
 def is_trusted(address: str, trusted: Sequence[Network]) -> bool:
     """Whether a proxy of ours has this address."""
     parsed = ip_address(address)
-    return any(parsed in network for network in trusted)
+    plain = getattr(parsed, "ipv4_mapped", None) or parsed  # a listener on [::] sees IPv4 callers so
+    return any(plain in network for network in trusted)
 
 
 def _is_address(entry: str) -> bool:

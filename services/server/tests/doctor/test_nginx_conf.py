@@ -27,6 +27,7 @@ def test_the_edge_as_shipped_is_in_order() -> None:
     [
         ("zone z 64k; hash $id consistent;", "proxy_read_timeout 12h1m;", set()),
         ("zone z 64k; hash $id consistent;", "", {"conf.timeout"}),
+        ("zone z 64k; hash $id consistent;", "proxy_read_timeout 1w;", set()),
         ("zone z 64k; hash $id;", "proxy_read_timeout 1d;", {"conf.hash"}),
         ("zone z 64k; hash $uri$id consistent;", "proxy_read_timeout 1d;", {"conf.hash"}),
         ("least_conn;", "proxy_read_timeout 500ms;", {"conf.zone", "conf.hash", "conf.timeout"}),
@@ -50,7 +51,32 @@ def test_a_file_without_the_stream_paths_shows_nothing(tmp_path: Path) -> None:
     assert set(found("http { server { location / { return 404; } } }", tmp_path).values()) == {Verdict.UNSEEN}
 
 
-@pytest.mark.parametrize("text", ["include absent/nginx.conf; ; }", "{ }", 'http { "'])
+def test_a_file_that_is_spread_as_distributions_do(tmp_path: Path) -> None:
+    """Absolute names with wildcards, names relative to the main file, and a server before ours that only redirects."""
+    for name, text in {
+        "sites-enabled/relay": "include snippets/up.conf; server { location / { proxy_pass http://up; } }",
+        "snippets/up.conf": "upstream up { server api:8080; hash $id consistent; }",
+    }.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    verdicts = found(
+        f"""include {tmp_path}/modules-enabled/*.conf;
+        http {{
+            proxy_read_timeout 2d;
+            server {{ listen 80; location / {{ return 301 https://$host$request_uri; }} }}
+            include {tmp_path}/sites-enabled/*;
+        }}""",
+        tmp_path,
+    )
+    assert {check: verdict.value for check, verdict in verdicts.items()} == {
+        "conf.zone": "failed",
+        "conf.upstreams": "ok",
+        "conf.hash": "ok",
+        "conf.timeout": "ok",
+    }
+
+
+@pytest.mark.parametrize("text", ["include nginx.conf;", "include absent/nginx.conf; ; }", "{ }", 'http { "'])
 def test_what_is_no_configuration_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "nginx.conf").write_text(text)
     with pytest.raises(ConfError):
