@@ -35,7 +35,7 @@ demo: setup ## everything on this machine; prints an address and a command, Ctrl
 .PHONY: test
 test: setup ## all suites; T="PATH -k NAME" passes arguments to pytest instead
 ifeq ($(strip $(T)),)
-	@$(MAKE) --no-print-directory check multinode edge package demo-test
+	@$(MAKE) --no-print-directory check multinode edge package demo-test chaos-quick
 else
 	@$(PYTEST) $(T)
 endif
@@ -49,6 +49,8 @@ static: setup ## the part of check that runs no product code
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/mypy tools/*.py
+	MYPYPATH=test/chaos $(BIN)/mypy test/chaos/*.py
+	MYPYPATH=bench/survive $(BIN)/mypy bench/survive/*.py
 	$(BIN)/lint-imports
 	$(BIN)/deptry services
 	$(BIN)/python tools/text_check.py
@@ -75,6 +77,18 @@ package: setup ## the wheel alone in an empty environment, as a stranger install
 .PHONY: demo-test
 demo-test: setup ## the demo: its check, and that it leaves nothing however it ends
 	$(PYTEST) test/demo
+
+.PHONY: chaos
+chaos: setup ## everything breaks around a terminal; what it loses, into docs/performance.md (half an hour; ARGS=--quick)
+	@$(BIN)/python test/chaos $(ARGS)
+
+.PHONY: chaos-quick
+chaos-quick: setup ## each of these faults once, with short time limits
+	@$(BIN)/python test/chaos --quick
+
+.PHONY: survive
+survive: setup ## a rolling restart under 500 sessions; what they lose, into docs/performance.md (ARGS="--sessions 50")
+	@$(BIN)/python bench/survive $(ARGS)
 
 .PHONY: docker
 docker: setup ## the shipped containers with a real engine, two nodes and a session (ARGS=--keep waits before taking them down)

@@ -17,6 +17,7 @@ BUDGET_MINUTES = {
     "edge": 3,
     "package": 1,
     "demo-test": 3,
+    "chaos-quick": 4,
     "docker-ci": 10,
     "audit": 1,
 }

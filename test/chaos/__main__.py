@@ -18,6 +18,8 @@ import report
 from runner import run
 from scenarios import SCENARIOS
 
+from bothy_kit.figures import leave
+
 
 def main() -> int:
     """The exit status."""
@@ -43,8 +45,8 @@ def main() -> int:
     else:
         print(report.table(results))
     if not wanted.quick and not wanted.only:
-        report.write(results)
-    return 1 if any(each.failure for each in results) else 0
+        leave("chaos", [asdict(each) for each in results], report.table(results))
+    return 1 if any(each.failure or each.sessions_ended for each in results) else 0
 
 
 def _stop(_number: int, _frame: FrameType | None) -> NoReturn:

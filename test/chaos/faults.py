@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from person import person
 from stage import Stage
 
 from bothy_kit.demo_world import Node
 from bothy_kit.network import Direction, Network
+from bothy_kit.person import RESET, person
 from bothy_kit.programs import command
+
+_DRAIN_S = 120.0
+_CUT_WITHIN_S = 60.0
+_MUCH, _LITTLE = 100_000, 1_000
+"""Bytes that pass within a second or two: output, and keys with acknowledgements."""
 
 Fault = Callable[[Stage], AbstractContextManager[float]]
 
@@ -34,11 +38,10 @@ def drain_node(stage: Stage) -> Iterator[float]:
     """The node that relays is asked to end."""
     node = stage.relay()
     begun = time.monotonic()
-    stage.world.nodes[node].send(signal.SIGTERM)
+    stage.world.nodes[node].stop(within_s=_DRAIN_S)
     try:
         yield begun
     finally:
-        stage.world.nodes[node].stop()
         _start(stage, node)
 
 
@@ -47,7 +50,7 @@ def restart_nodes(stage: Stage) -> Iterator[float]:
     """Every node is asked to end and started again, one after the other."""
     begun = time.monotonic()
     for node, program in stage.world.nodes.items():
-        program.stop()
+        program.stop(within_s=_DRAIN_S)
         _start(stage, node)
     yield begun
 
@@ -122,8 +125,16 @@ def half_close(stage: Stage) -> Iterator[float]:
 @contextmanager
 def cut_somewhere(stage: Stage) -> Iterator[float]:
     """A connection ends behind any byte, in any direction, while both ways are busy."""
-    way: Direction = stage.chance.choice(("up", "down"))
-    _networks(stage)[stage.chance.randrange(2)].cut_after(stage.chance.randrange(20_000), way)
+    device, host = _networks(stage)
+    ways: tuple[tuple[Network, Direction, int], ...] = (
+        (device, "up", _LITTLE),
+        (device, "down", _MUCH),
+        (host, "up", _MUCH),
+        (host, "down", _LITTLE),
+    )
+    way, direction, most = stage.chance.choice(ways)
+    happened = way.cut_after(stage.chance.randrange(most), direction)
+    happened.wait(_CUT_WITHIN_S)
     yield time.monotonic()
 
 
@@ -150,8 +161,10 @@ def second_device(stage: Stage) -> Iterator[float]:
     other = stage.world.another_device("phone")
     with person([command("bothy"), "attach", stage.session_id], other, typed=stage.person.typed) as elsewhere:
         elsewhere.wait_for_echo()
+        stage.person.wait(lambda: stage.person.sees(b"Enter takes it back"), "the first device is not told")
         begun = time.monotonic()
         stage.person.type(b"\r", counts=False)
+        stage.person.wait(lambda: stage.person.sees(RESET), "no repaint")
         yield begun
 
 
@@ -160,9 +173,10 @@ def _lost(networks: Sequence[Network], seconds: float) -> Iterator[float]:
         each.forget()
         each.silence()
     time.sleep(seconds)
+    begun = time.monotonic()
     for each in networks:
         each.heal()
-    yield time.monotonic()
+    yield begun
 
 
 def _start(stage: Stage, node: Node) -> None:

@@ -4,84 +4,102 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 
-from person import Account, PersonError, person
+from faults import Fault
 from scenarios import Scenario
 from stage import FULL, QUICK, Scale, Stage
 
+from bothy_kit import pulse
 from bothy_kit.demo_world import HOST
+from bothy_kit.person import Account, PersonError, person
 from bothy_kit.programs import command
 from bothy_kit.spoilable_world import SpoilableWorld, spoilable_world
-
-_PULSE = Path(__file__).with_name("pulse.py")
 
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Result:
     """What became of one scenario."""
 
     name: str
     promise: str
-    gaps_s: list[float]
+    gaps_s: list[float] = field(default_factory=list)
     """Seconds without an echo, each time."""
-    sessions_ended: int
-    account: Account | None
-    """What came through; ``None`` when the device did not come so far."""
-    failure: str | None
-    """How the promise was broken."""
+    sessions: int = 0
+    sessions_ended: int = 0
+    """Those that were over before the person ended them."""
+    output_lost: int = 0
+    input_lost: int = 0
+    repaints: int = 0
+    failure: str | None = None
+    """How the promise was broken; then the scenario ended early."""
 
 
 def run(scenarios: Sequence[Scenario], *, quick: bool, say: Say) -> list[Result]:
-    """All of them, in order. Raises :class:`ProgramError` when the world does not start or does not last."""
+    """All of them. Raises :class:`ProgramError` when a world does not start or does not last."""
     scale = QUICK if quick else FULL
-    with spoilable_world(say, scale.terms) as world:
-        return [_run(each, world, scale, each.quick if quick else each.full, say) for each in scenarios]
+    results = []
+    for hurried in (False, True):
+        of_world = [each for each in scenarios if each.hurried is hurried]
+        if of_world:
+            say("a world" + (", where back-off is short" if hurried else ""))
+            with spoilable_world(say, scale.hurried if hurried else scale.unhurried) as world:
+                results += [_play(each, world, scale, each.quick if quick else each.full, say) for each in of_world]
+    return results
 
 
-def _run(scenario: Scenario, world: SpoilableWorld, scale: Scale, rounds: int, say: Say) -> Result:
-    gaps: list[float] = []
-    account = failure = None
-    world.wait_online()
+def _play(scenario: Scenario, world: SpoilableWorld, scale: Scale, rounds: int, say: Say) -> Result:
+    result = Result(scenario.name, scenario.promise)
+    faults = (scenario.faults * rounds,) if scenario.hurried else (scenario.faults,) * rounds
+    for befalling in faults:
+        world.wait_online()
+        before = set(world.sessions())
+        try:
+            _live_through(befalling, scenario, world, scale, result)
+        except PersonError as error:
+            result.failure = str(error)
+        result.sessions_ended += _ended(world, before)
+        if result.failure is not None:
+            break
+    longest = max(result.gaps_s, default=0.0)
+    say(f"{scenario.name}: {len(result.gaps_s)} times, longest gap {longest:.2f} s; {result.failure or 'kept'}")
+    return result
+
+
+def _live_through(
+    faults: Sequence[Fault], scenario: Scenario, world: SpoilableWorld, scale: Scale, result: Result
+) -> None:
+    """One session, from its opening to its end by the person."""
     before = set(world.sessions())
-    try:
-        with person([command("bothy"), "open", HOST], world.device) as somebody:
-            rate = scale.flood if scenario.rate is None else scenario.rate
-            somebody.run([sys.executable, str(_PULSE), str(rate)])
-            (session_id,) = set(world.sessions()) - before
-            stage = Stage(world, scale, somebody, session_id)
-            for fault in scenario.faults * rounds:
-                somebody.keep_typing()
+    with person([command("bothy"), "open", HOST], world.device) as somebody:
+        rate = scale.flood if scenario.rate is None else scenario.rate
+        somebody.run([sys.executable, pulse.__file__, str(rate)])
+        (session_id,) = set(world.sessions()) - before
+        result.sessions += 1
+        stage = Stage(world, scale, somebody, session_id)
+        for fault in faults:
+            somebody.keep_typing()
+            somebody.wait_for_echo()
+            with fault(stage) as begun:
                 somebody.wait_for_echo()
-                with fault(stage) as begun:
-                    somebody.wait_for_echo()
-                    gaps.append(somebody.longest_silence(begun))
-                world.check()
-            ended = _ended(world, before)
-            account = somebody.finish()
-    except PersonError as error:
-        ended = _ended(world, before)
-        failure = str(error)
-    failure = failure or _broken(scenario, account, ended)
-    say(f"{scenario.name}: {len(gaps)} times, longest gap {max(gaps, default=0.0):.2f} s; {failure or 'kept'}")
-    return Result(scenario.name, scenario.promise, gaps, ended, account, failure)
+                result.gaps_s.append(somebody.longest_silence(begun))
+            world.check()
+        account = somebody.finish()
+    result.output_lost += account.output_lost
+    result.input_lost += account.input_lost
+    result.repaints += account.repaints
+    match scenario.promise, account:
+        case ("bytes", Account(output_lost=0, input_lost=0, repaints=0)) | (
+            "screen",
+            Account(input_lost=0, screen_whole=True),
+        ):
+            return
+    result.failure = f"the promise of {scenario.promise} is broken: {account}"
 
 
 def _ended(world: SpoilableWorld, before: set[str]) -> int:
-    """Sessions of the scenario that are over, before anybody ended them."""
-    return sum(state == "closed" for session_id, (state, _) in world.sessions().items() if session_id not in before)
-
-
-def _broken(scenario: Scenario, account: Account | None, ended: int) -> str | None:
-    """In words, or ``None``."""
-    match scenario.promise, account:
-        case _ if ended:
-            return f"{ended} sessions ended"
-        case "bytes", Account(output_lost=0, input_lost=0, repaints=0):
-            return None
-        case "screen", Account(input_lost=0, screen_whole=True):
-            return None
-    return f"the promise of {scenario.promise} is broken: {account}"
+    """Sessions that are over for another reason than the end of their program."""
+    after = {each: reason for each, (state, reason) in world.sessions().items() if state == "closed"}
+    return sum(reason != "process_exited" for each, reason in after.items() if each not in before)

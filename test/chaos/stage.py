@@ -6,9 +6,8 @@ import random
 import time
 from dataclasses import dataclass, field
 
-from person import Person
-
 from bothy_kit.demo_world import Node
+from bothy_kit.person import Person
 from bothy_kit.spoilable_world import SpoilableWorld, Terms
 
 
@@ -16,7 +15,9 @@ from bothy_kit.spoilable_world import SpoilableWorld, Terms
 class Scale:
     """Seconds, and the settings that make them long: longer than every time limit that falls into them."""
 
-    terms: Terms
+    unhurried: Terms
+    hurried: Terms
+    """With back-off of at most a second, for faults that follow one another faster than they do in life."""
     asleep_s: float
     outage_s: float
     database_s: float
@@ -24,27 +25,34 @@ class Scale:
     """Bytes per second that no replay memory holds while the device is asleep."""
 
 
-FULL = Scale(Terms(), asleep_s=150, outage_s=50, database_s=60, flood=256 * 1024)
-"""The defaults: longest of them is ``terminal.stall_timeout``, 120 s."""
+_HURRIED_HOST = "[host]\nbackoff_cap = 1\n"
+_HURRIED_DEVICE = "[device]\nbackoff_cap = 1\n"
 
-QUICK = Scale(
-    Terms(
-        server={
-            "BOTHY_WIRE__PING_INTERVAL": "1",
-            "BOTHY_WIRE__PING_TIMEOUT": "2",
-            "BOTHY_TERMINAL__STALL_TIMEOUT": "4",
-            "BOTHY_TERMINAL__SESSION_TOKEN_TTL": "5",
-            "BOTHY_IDENTITY__ACCESS_TOKEN_TTL": "5",
-            "BOTHY_TERMINAL__HOST_DUPLICATE_PROBE_TIMEOUT": "1",
-        },
-        host="[host]\nping_interval = 1\nping_timeout = 2\nreplay_bytes = 65536\nrepaint_bytes = 32768\nhold_output = 1",
-        device="[wire]\nping_interval = 1\nping_timeout = 2\n",
-    ),
-    asleep_s=7,
-    outage_s=5,
-    database_s=6,
+FULL = Scale(
+    Terms(),
+    Terms(host=_HURRIED_HOST, device=_HURRIED_DEVICE),
+    asleep_s=130,
+    outage_s=50,
+    database_s=60,
     flood=256 * 1024,
 )
+"""The defaults: longest of them is ``terminal.stall_timeout``, 120 s."""
+
+_QUICK = Terms(
+    server={
+        "BOTHY_WIRE__PING_INTERVAL": "1",
+        "BOTHY_WIRE__PING_TIMEOUT": "2",
+        "BOTHY_TERMINAL__STALL_TIMEOUT": "4",
+        "BOTHY_TERMINAL__SESSION_TOKEN_TTL": "5",
+        "BOTHY_TERMINAL__HOST_DUPLICATE_PROBE_TIMEOUT": "1",
+        "BOTHY_IDENTITY__ACCESS_TOKEN_TTL": "5",
+        "BOTHY_SERVER__DRAIN_SPREAD": "1",
+    },
+    host=_HURRIED_HOST + "ping_interval = 1\nping_timeout = 2\n"
+    "replay_bytes = 65536\nrepaint_bytes = 32768\nhold_output = 1\n",
+    device=_HURRIED_DEVICE + "[wire]\nping_interval = 1\nping_timeout = 2\n",
+)
+QUICK = Scale(_QUICK, _QUICK, asleep_s=7, outage_s=5, database_s=6, flood=256 * 1024)
 
 
 @dataclass(slots=True)

@@ -60,9 +60,14 @@ class Network:
         """Reset the connections of now."""
         self._each(lambda connection: connection.end(reset=True))
 
-    def cut_after(self, count: int, direction: Direction) -> None:
-        """Carry exactly ``count`` more bytes in this direction on each connection of now, then end it both ways."""
-        self._each(lambda connection: connection.flows[direction].allow(count))
+    def cut_after(self, count: int, direction: Direction) -> threading.Event:
+        """Carry exactly ``count`` more bytes in this direction on each connection of now, then end it both ways.
+
+        The event is set when the first of them has ended so.
+        """
+        happened = threading.Event()
+        self._each(lambda connection: connection.flows[direction].allow(count, happened.set))
+        return happened
 
     def half_close(self, direction: Direction) -> None:
         """End this direction of the connections of now; the other one goes on."""
@@ -71,6 +76,7 @@ class Network:
     def heal(self) -> None:
         """No fault any more. What was held back flows on; what ended or was forgotten stays so."""
         self.slow()
+        self._each(_Connection.spare)
         self._act(self._fair.set)
 
     @property
@@ -130,6 +136,10 @@ class Network:
             self._tasks.discard(task)
 
 
+def _nothing() -> None:
+    """Nobody is told."""
+
+
 class _Connection:
     """Two flows. It ends when both have, and both ways at once when it is told to."""
 
@@ -150,6 +160,11 @@ class _Connection:
         """End it behind what was brought, or with a reset at once."""
         if not self._reset.done():
             self._reset.set_result(reset)
+
+    def spare(self) -> None:
+        """Carry on behind the byte that was to be the last."""
+        for flow in self.flows.values():
+            flow.allow(None, _nothing)
 
     def die(self) -> None:
         """Carry nothing any more, and tell nobody."""
@@ -194,11 +209,12 @@ class _Flow:
         self._end_connection = end_connection
         self._under_way: asyncio.Queue[tuple[float, bytes | None]] = asyncio.Queue(_UNDER_WAY)
         self._allowed: int | None = None
+        self._spent: Callable[[], None] = _nothing
         self._dead = False
 
-    def allow(self, count: int) -> None:
-        """So many bytes more, then the connection ends."""
-        self._allowed = count
+    def allow(self, count: int | None, spent: Callable[[], None]) -> None:
+        """So many bytes more, then the connection ends and ``spent`` is told; any number with ``None``."""
+        self._allowed, self._spent = count, spent
 
     def die(self) -> None:
         """Nothing arrives any more, and nobody is told."""
@@ -261,6 +277,7 @@ class _Flow:
                 return self._end_connection(reset=True)
             if self._allowed == 0:
                 self._dead = True
+                self._spent()
                 return self._end_connection(reset=False)
             if rate is not None:
                 await asyncio.sleep(len(piece) / rate)

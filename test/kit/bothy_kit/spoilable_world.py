@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
@@ -67,13 +68,28 @@ class SpoilableWorld:
         self.nodes[node].wait(partial(ready, node))
 
     def wait_online(self) -> None:
-        """Until the device sees the host online. Raises :class:`ProgramError`."""
-        self.host.wait(lambda: json.loads(ask("bothy", ["hosts", "--json"], self.device))[0]["presence"] == "online")
+        """Until every node takes the host for connected. Raises :class:`ProgramError`."""
+        for node, program in self.nodes.items():
+            program.wait(partial(_knows_host, node))
 
     def another_device(self, name: str) -> dict[str, str]:
-        """Robin logs in on one more device, straight at the edge; its environment."""
-        invite = json.loads(ask("bothy-server", ["person", "invite", "Robin", "--json"], self._server))["invite"]
-        return _log_in(self.folder / name, self.edge.url, name, invite, self._terms.device)
+        """Robin logs in on one more device, straight at the edge, and trusts the host; its environment."""
+        device = _log_in(self.folder / name, self.edge.url, name, self.invite(), self._terms.device)
+        (host,) = json.loads(ask("bothy", ["hosts", "--json"], device))
+        ask("bothy", ["hosts", "trust", host["host_id"], host["fingerprint"]], device)
+        return device
+
+    def invite(self) -> str:
+        """A code for one more device of Robin."""
+        return str(self._bothy_server("person", "invite", "Robin")["invite"])
+
+    def add_host(self, name: str) -> str:
+        """One more host of Robin; its pairing code."""
+        return str(self._bothy_server("host", "add", name, "--owner", "Robin")["code"])
+
+    def _bothy_server(self, *words: str) -> dict[str, Any]:
+        said: dict[str, Any] = json.loads(ask("bothy-server", [*words, "--json"], self._server))
+        return said
 
     def sessions(self) -> dict[str, tuple[str, str | None]]:
         """State and reason of the end of every session, by id, as the rows have it."""
@@ -144,6 +160,10 @@ def ready(node: Node) -> bool:
         return get(node.internal_port, "/readyz")[0] == 200
     except (OSError, HTTPException):
         return False
+
+
+def _knows_host(node: Node) -> bool:
+    return node.gauge("bothy_hosts_connected") > 0
 
 
 def _serving(node: Node, server: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:

@@ -108,12 +108,22 @@ def test_a_cut_resets_both_ends(server) -> None:
 def test_a_cut_falls_behind_an_exact_byte(server, count) -> None:
     data = bytes(range(250)) * 200
     with network(server.getsockname()) as made, closing(Pair(made, server)) as pair:
-        made.cut_after(count, "down")
+        cut = made.cut_after(count, "down")
+        assert not cut.is_set()
         pair.there.sendall(data)
         assert read(pair.here, len(data)) == data[:count]
+        assert cut.wait(PATIENCE_S)
         pair.there.settimeout(PATIENCE_S)
         with suppress(ConnectionResetError):
             assert pair.there.recv(1) == b""
+
+
+def test_a_cut_that_was_healed_before_it_came_never_comes(server) -> None:
+    with network(server.getsockname()) as made, closing(Pair(made, server)) as pair:
+        made.cut_after(2, "down")
+        made.heal()
+        pair.there.sendall(b"whole")
+        assert read(pair.here, 5) == b"whole"
 
 
 def test_one_direction_ends_and_the_other_goes_on(server) -> None:

@@ -18,8 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 
-import pulse
-
+from bothy_kit import pulse
 from bothy_kit.processes import start, stop
 
 COLUMNS, ROWS = 80, 24
@@ -28,11 +27,11 @@ _KEY_S = 0.05
 _PATIENCE_S = 120.0
 _PRINTED = re.compile(rb"\r(\d{10}) (\d{10}) x+\n")
 _END = re.compile(rb"\rend (\d+ [0-9a-f]{64}) (\d+ [0-9a-f]{64})\n")
-_OWN_WORDS = re.compile(rb"\x1b7.*?\x1b8|\r\n[^\r\n]*\r\n|\a", re.DOTALL)
+_OWN_WORDS = re.compile(rb"\x1b7(?:\x1b\[\?6l)?\x1b\[1;1H[^\r\n]*?\x1b8|\r\n(?!\d{10} )[^\r\n]*\r\n|\a")
 """What the device writes between the bytes of the program: its status line, words in lines of their own, the bell."""
 _SEQUENCE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[()][0-9A-B]|[ -~])")
 _NUMBERED = re.compile(rb"(\d{10}) \d{10} x")
-_RESET = b"\x1bc"
+RESET = b"\x1bc"
 """A repaint begins with it."""
 
 
@@ -110,8 +109,8 @@ class Person:
             time.sleep(_STEP_S)
 
     def sees(self, words: bytes) -> bool:
-        """Whether ``words`` were shown."""
-        return words in self._shown
+        """Whether ``words`` were shown since the program began."""
+        return words in self._shown.partition(pulse.BEGIN)[2]
 
     def wait_for_echo(self) -> None:
         """Until a key typed now is echoed. Raises :class:`PersonError`."""
@@ -132,7 +131,7 @@ class Person:
         self._over.wait(_PATIENCE_S)
         status = self._process.wait(_PATIENCE_S)
         shown = bytes(self._shown).partition(pulse.BEGIN)[2]
-        return _account(shown, self.typed, status)
+        return account(shown, self.typed, status)
 
     # ---- the thread -------------------------------------------------------------------------------------------------
 
@@ -194,13 +193,14 @@ def person(
         os.close(master)
 
 
-def _account(shown: bytes, typed: pulse.Tally, status: int) -> Account:
+def account(shown: bytes, typed: pulse.Tally, status: int) -> Account:
+    """What came through, from what a device showed and what was typed. Raises :class:`PersonError`."""
     text = _OWN_WORDS.sub(b"", shown)
     end = _END.search(text)
     if end is None or status != 0:
         raise PersonError(f"the device ended with {status} and shows {shown[-600:]!r}")
     printed = text[: end.start()]
-    repaints = printed.count(_RESET)
+    repaints = printed.count(RESET)
     numbers = [int(each) for each in _NUMBERED.findall(_SEQUENCE.sub(b"", printed))]
     breaks = sum(after != before + 1 for before, after in pairwise(numbers))
     return Account(
