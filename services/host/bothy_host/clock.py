@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Callable
+
+LOOK_EVERY = 2.0
+"""Seconds between two looks at the clocks."""
+ASLEEP = 2.0
+"""Seconds asleep that count: connections outlive a shorter sleep."""
 
 
 def steady() -> float:
     """Seconds since boot, the time asleep included, so that a connection that died during a suspend is seen as old."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+async def watch_sleep(woke: Callable[[], None], slept: Callable[[], float] | None = None) -> None:
+    """Call ``woke`` after each sleep of this machine. ``slept`` tells the seconds asleep since boot."""
+    slept = slept or _slept
+    before = slept()
+    while True:
+        await asyncio.sleep(LOOK_EVERY)
+        if (now := slept()) - before >= ASLEEP:
+            woke()
+        before = now
+
+
+def _slept() -> float:
+    """The monotonic clock stands still meanwhile, and so do the timers of the event loop."""
+    return steady() - time.monotonic()
 
 
 class ClusterClock:

@@ -77,6 +77,8 @@ class Control:
         self._host = host
         self._sessions = sessions
         self._state: redial.State = redial.Idle()
+        self._awake = asyncio.Event()
+        self._socket: Socket | None = None
         self._boot_id = uuid7(int(time.time() * 1000), secrets.randbits(74))
 
     async def run(self) -> int:
@@ -87,7 +89,9 @@ class Control:
                 case redial.Dialling():
                     self._feed(redial.Lost(await self._connection()))
                 case redial.Waiting(until):
-                    await asyncio.sleep(max(until - steady(), 0))
+                    self._awake.clear()
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._awake.wait(), max(until - steady(), 0))
                     self._feed(redial.Passed())
                 case redial.Stopped(code):
                     return code
@@ -95,6 +99,13 @@ class Control:
                     raise AssertionError("the control connection has no such rest")
                 case unreachable:
                     assert_never(unreachable)
+
+    def woke(self) -> None:
+        """This machine slept: what was up is most likely dead, and who waits for a dial waits no longer."""
+        self._feed(redial.Woke())
+        self._awake.set()
+        if self._socket is not None:
+            self._socket.transport.abort()
 
     def _feed(self, event: redial.Event) -> None:
         self._state, _ = redial.step(
@@ -112,8 +123,8 @@ class Control:
         try:
             async with dialled(
                 audience, CONTROL_PATH, CONTROL_SUBPROTOCOL, self._host.manner, self._host.tls
-            ) as socket:
-                code = await self._lead(socket)
+            ) as self._socket:
+                code = await self._lead(self._socket)
         except DialError as error:
             _log.warning("control connection: %s", error)
             return NO_CODE
@@ -124,6 +135,8 @@ class Control:
             # A defect in here is no reason to end people's sessions, and the next connection may not meet it.
             _log.exception("control connection failed")
             return CloseCode.INTERNAL
+        finally:
+            self._socket = None
         _log.info("control connection: %s (%d)", text_of(code), code)
         return code
 

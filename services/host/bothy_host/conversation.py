@@ -36,7 +36,7 @@ class Listener(Protocol):
         """The device's terminal has a new size."""
 
     def acknowledged(self) -> None:
-        """The device's terminal took output."""
+        """The device's terminal took more output than ever before."""
 
     def refused(self) -> None:
         """A device may not enter; it was told, or left."""
@@ -74,6 +74,7 @@ class Conversation:
         self._failed_at: float | None = None
         self._status: int | None = None
         self._exit_sent = False
+        self._acknowledged = 0
         self._closed = False
 
     @property
@@ -174,8 +175,10 @@ class Conversation:
                 self._output.resize(columns, rows)
                 self._listener.resized(columns, rows)
             case Acknowledged(position):
-                self._output.acknowledged(position)
-                self._listener.acknowledged()
+                if position > self._acknowledged:
+                    self._acknowledged = position
+                    self._output.acknowledged(position)
+                    self._listener.acknowledged()
             case Pinged():
                 pass
 

@@ -97,6 +97,12 @@ class DataDialler:
         """Dial, also when a connection is up."""
         self._feed(redial.Wanted())
 
+    def woke(self) -> None:
+        """This machine slept: what was up is most likely dead, and who waits for a dial waits no longer."""
+        self._feed(redial.Woke())
+        if self._current is not None:
+            self._current.socket.transport.abort()
+
     def stir(self) -> None:
         """There may be messages to take; without a pairing nobody takes them."""
         if self._current is not None:

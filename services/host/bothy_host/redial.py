@@ -7,14 +7,15 @@ newer one is accepted is the shell's business. No time, no chance and no socket 
 
     Idle, Stopped ---Wanted---> Dialling ---Accepted---> Up
                                  |    ^                  |
-                                 |    | Passed, Wanted   |
+                                 |    | Passed, Wanted,  |
+                                 |    | Woke             |
                                  +-> Waiting <-- Lost ---+   retry "soon", "later"
                                  +-> Stopped <-- Lost ---+   retry "never", "wait"
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from bothy_wire.backoff import Backoff, delay
@@ -70,6 +71,11 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True)
+class Woke:
+    """This machine slept, so whatever was tried and failed before says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class Accepted:
     """The newest attempt was accepted."""
 
@@ -81,7 +87,7 @@ class Lost:
     code: int
 
 
-Event = Wanted | Passed | Accepted | Lost
+Event = Wanted | Passed | Woke | Accepted | Lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,10 @@ def step(
             return Dialling(tries), (Dial(),)
         case Waiting(until=until, tries=tries), Passed() if now >= until:
             return Dialling(tries), (Dial(),)
+        case Waiting(), Woke():
+            return Dialling(0), (Dial(),)
+        case ((Dialling() | Up()), Woke()):
+            return replace(state, tries=0), ()
         case Dialling(tries=tries), Accepted():
             return Up(now, tries), ()
         case Dialling(tries=tries), Lost(code):

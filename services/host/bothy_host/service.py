@@ -9,6 +9,7 @@ import ssl
 from pathlib import Path
 
 from bothy_host import authorized_devices, state
+from bothy_host.clock import watch_sleep
 from bothy_host.control import Control
 from bothy_host.host import Host
 from bothy_host.rest import fetch_jwks
@@ -68,7 +69,14 @@ async def run(settings: Settings) -> int:
 
 async def _serve(host: Host) -> int:
     sessions = Sessions(host)
-    control = asyncio.create_task(Control(host, sessions).run())
+    server = Control(host, sessions)
+
+    def woke() -> None:
+        _log.info("this machine slept; connecting anew")
+        server.woke()
+        sessions.woke()
+
+    control, watch = asyncio.create_task(server.run()), asyncio.create_task(watch_sleep(woke))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, control.cancel)
@@ -78,6 +86,7 @@ async def _serve(host: Host) -> int:
         _log.info("stopping")
         return 0
     finally:
+        watch.cancel()
         await sessions.stop()
     advice = _ADVICE.get(CloseCode(code)) if code in set(CloseCode) else None
     _log.error("stopped for good: %s (%d)%s", text_of(code), code, f"; {advice}" if advice else "")

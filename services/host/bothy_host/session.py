@@ -94,6 +94,11 @@ class Session:
         if self.phase == "running" and not self.over:
             self._data.want()
 
+    def woke(self) -> None:
+        """This machine slept, and no timer of the event loop counted that."""
+        self._data.woke()
+        self.settle()
+
     def close(self) -> None:
         """End now, without waiting for anything; the server knows."""
         self._finish(Ended(None))

@@ -78,6 +78,11 @@ class Sessions:
             session.dismiss()
         self._forget(frame.session_id)
 
+    def woke(self) -> None:
+        """This machine slept."""
+        for session in list(self._running.values()):
+            session.woke()
+
     def report(self) -> list[ReportedSession]:
         """What runs here and did not end."""
         return [

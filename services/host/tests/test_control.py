@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import msgspec
 import pytest
 
-from bothy_host import state
+from bothy_host import redial, state
+from bothy_host.clock import steady
 from bothy_host.outbox import Outbox
 from bothy_wire import frames
 
@@ -220,3 +222,42 @@ async def test_a_server_that_is_away_is_dialled_until_it_is_back(prepared, serve
 def _before_last_report(server) -> object:
     last = max(index for index, frame in enumerate(server.heard) if isinstance(frame, frames.HostReport))
     return server.heard[last - 1]
+
+
+async def test_br35_who_wakes_dials_at_once(start, server, base_settings, eventually):
+    machine = await start(base_settings.replace("backoff_cap = 0.2", "backoff_cap = 3600"))
+    machine.control._state = redial.Up(steady(), tries=12)  # as after a long outage
+    server.controls[-1].transport.abort()
+    await eventually(lambda: isinstance(machine.control._state, redial.Waiting))
+    machine.control.woke()
+    await server.changes.until(lambda: len(server.all_heard(frames.HostReport)) == 2)
+
+
+async def test_br35_who_wakes_trusts_no_connection_from_before(start, server):
+    machine = await start()
+    machine.control.woke()
+    await server.changes.until(lambda: len(server.all_heard(frames.HostReport)) == 2)
+    assert server.most_controls == 1
+
+
+async def test_a_session_does_not_notice_a_control_connection_that_flaps(start, server):
+    machine = await start()
+    device, side = await machine.session()
+    await device.open(side)
+    await server.hears(frames.HostSessionStarted, session_id=device.session_id)
+    await device.type(b"i=0; while sleep 0.005; do echo tick $((i++)); done\n")
+    for count in range(2, 22):
+        before = len(device.output)
+        server.controls[-1].transport.abort()
+        await server.changes.until(lambda n=count: len(server.all_heard(frames.HostReport)) == n)
+        report = server.all_heard(frames.HostReport)[-1]
+        assert [(each.session_id, each.phase, each.attached) for each in report.sessions] == [
+            (device.session_id, "running", True)
+        ]
+        await device.changes.until(lambda n=before: len(device.output) > n)
+    await device.type(b"\x03")
+    await device.changes.until(lambda: device.output.endswith(b"$ "))
+    ticks = [int(number) for number in re.findall(rb"tick (\d+)\r", device.output)]
+    assert ticks == list(range(len(ticks)))
+    assert server.sides == [side]
+    assert side.closed is None

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import time
 import uuid
 
+import pyghostty
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from bothy_host.conversation import Conversation
+from bothy_host.emulated import EmulatedScreen
 from bothy_host.gate import Order
+from bothy_host.tail import TailScreen
 from bothy_wire.channel import DeviceEnd, Limits
 from bothy_wire.channel.device_events import Exited, InputAcknowledged, Notice, Opened, Output, Pong, Refusal, Repaint
 
@@ -32,7 +36,7 @@ class Heard:
         self.words.append(("resized", columns, rows))
 
     def acknowledged(self) -> None:
-        pass
+        self.words.append("acknowledged")
 
     def refused(self) -> None:
         self.words.append("refused")
@@ -211,3 +215,119 @@ async def test_a_ping_is_answered(play):
     play.device.ping(time.monotonic())
     (pong,) = play.pass_on()
     assert isinstance(pong, Pong)
+
+
+async def test_only_an_acknowledgement_that_moves_is_told(play):
+    await play.open()
+    play.talk.printed(b"bye")
+    play.pass_on()
+    told = play.heard.words.count("acknowledged")
+    for _ in range(3):
+        play.device.flush()
+        play.device._state.ack_due = True
+        play.pass_on()
+    assert play.heard.words.count("acknowledged") == told
+    play.device.processed(3)
+    play.pass_on()
+    assert play.heard.words.count("acknowledged") == told + 1
+
+
+class Terminal:
+    """What a device shows its output on. It answers like a real one, and what it answers is typed."""
+
+    def __init__(self) -> None:
+        self.answers = b""
+        self._terminal = pyghostty.Terminal(80, 24)
+        self._terminal.on_reply(self._reply)
+
+    def show(self, output: bytes) -> bytes:
+        """Returns what is typed into the shell because of it."""
+        self.answers = b""
+        self._terminal.feed(output)
+        return self.answers
+
+    def _reply(self, answer: bytes) -> None:
+        self.answers += answer
+
+
+QUESTIONS = (
+    b"\x1b[c",
+    b"\x1b[6n",
+    b"\x1b]11;?\x07",
+    b"\x1b[?2004$p",
+    b"\x05",
+    b"\x1b[>q",
+    b"\x1bP$qm\x1b\\",
+    b"\x1b[?2048h",
+)
+PRINTS = (
+    *QUESTIONS,
+    b"text\r\n",
+    b"\x1b[31m",
+    b"\x1b[?1049h",
+    b"\x1b[?1049l",
+    "€".encode(),
+    b"z" * 500,
+    b"\x1b[?2048l",
+)
+
+
+def test_the_terminal_of_these_tests_answers():
+    assert all(Terminal().show(question) for question in (b"\x1b[c", b"\x1b[6n", b"\x1b[?2004$p"))
+
+
+@pytest.mark.parametrize("make", [EmulatedScreen, TailScreen])
+@pytest.mark.parametrize("seed", range(20))
+async def test_no_replay_types_into_the_shell_and_nothing_is_typed_twice(prepared, make, seed):
+    prepared.host.make_screen = make
+    play, chance = Play(prepared), random.Random(seed)
+    typed, terminal, written = b"", Terminal(), 0
+
+    async def attach(*, anew: bool) -> None:
+        nonlocal terminal
+        play.talk.unpaired()
+        play.device.unpaired()
+        if anew:
+            play.key, terminal = X25519PrivateKey.generate(), Terminal()
+            play.device = play.another()
+        take(await play.open())
+
+    def take(events: list[object]) -> None:
+        nonlocal typed
+        for event in events:
+            match event:
+                case Repaint(data):
+                    assert terminal.show(data) == b"", "a replay is answered"
+                case Output(data):
+                    answer = terminal.show(data)
+                    typed += answer
+                    play.device.write(answer)
+                    play.device.processed(len(data))
+
+    await attach(anew=True)
+    for number in range(60):
+        match chance.choice(["print", "print", "type", "cut", "cut mid-way", "another"]):
+            case "print":
+                play.talk.printed(b"".join(chance.choices(PRINTS, k=chance.randrange(1, 30))))
+                take(play.pass_on())
+            case "type":
+                word = b"<%d>" % number
+                typed += word
+                play.device.write(word)
+                take(play.pass_on())
+            case "cut":
+                play.talk.printed(b"".join(chance.choices(PRINTS, k=40)))
+                await attach(anew=False)
+            case "cut mid-way":
+                play.talk.printed(b"".join(chance.choices(PRINTS, k=40)))
+                play.talk.take_outgoing()  # on their way, and lost
+                await attach(anew=False)
+            case "another":
+                await attach(anew=True)
+        take(play.pass_on())
+        play.talk.written(len(play.heard.typed_bytes) - written)
+        written = len(play.heard.typed_bytes)
+        take(play.pass_on())
+        assert play.device.pending_input == 0
+    assert play.heard.typed_bytes == typed
+    await play.talk.stop()

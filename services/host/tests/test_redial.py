@@ -16,6 +16,7 @@ from bothy_host.redial import (
     Up,
     Waiting,
     Wanted,
+    Woke,
     deadline,
     step,
 )
@@ -39,6 +40,17 @@ def test_wanted_cuts_a_wait_short_but_keeps_the_step():
 
 def test_wanted_while_dialling_is_ignored():
     assert after(Dialling(2), Wanted()) == (Dialling(2), ())
+
+
+def test_who_wakes_dials_at_once_and_with_the_first_steps():
+    assert after(Waiting(200, 4), Woke()) == (Dialling(0), (Dial(),))
+    assert after(Dialling(4), Woke()) == (Dialling(0), ())
+    assert after(Up(90, 4), Woke()) == (Up(90, 0), ())
+
+
+@pytest.mark.parametrize("state", [Idle(), Stopped(4101)])
+def test_to_wake_is_no_reason_to_dial_what_nobody_wants(state):
+    assert after(state, Woke()) == (state, ())
 
 
 def test_wait_passes_at_its_deadline_only():

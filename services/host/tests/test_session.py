@@ -11,7 +11,8 @@ import signal
 import uuid
 from pathlib import Path
 
-from bothy_host import processes
+from bothy_host import processes, redial
+from bothy_host.clock import steady
 from bothy_wire import frames
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
@@ -228,6 +229,90 @@ async def test_repeated_open_dials_newer_and_closes_older_with_1000(start, serve
     await device.open(newer)
     await device.type(b"echo mo''ved\n")
     await device.shows(b"moved")
+
+
+async def test_e6_the_older_data_connection_serves_until_a_newer_is_accepted(start, server):
+    machine = await start()
+    device, side = await machine.session()
+    await device.open(side)
+    await server.hears(frames.HostSessionStarted, session_id=device.session_id)
+    server.refuse_data = [1013, 1012]
+    await server.order(device.session_id)
+    await server.changes.until(lambda: not server.refuse_data)
+    await device.type(b"echo sti''ll\n")
+    await device.shows(b"still")
+    assert side.closed is None
+    await server.side(2)
+    assert await side.until_closed() == 1000
+
+
+async def test_br35_who_wakes_dials_at_once_and_the_shell_is_the_same(start, server, base_settings, eventually):
+    machine = await start(base_settings.replace("backoff_cap = 0.2", "backoff_cap = 3600"))
+    device, side = await machine.session()
+    await device.open(side)
+    await device.type(b"word=sa''me; echo re''ady\n")
+    await device.shows(b"ready")
+    data = machine.sessions._running[device.session_id]._data
+    data._state = redial.Up(steady(), tries=12)  # as after a long outage
+    side.connection.transport.abort()
+    device.gone()
+    await eventually(lambda: isinstance(data._state, redial.Waiting))
+    machine.sessions.woke()
+    await device.open(await server.side(2))
+    machine.sessions.woke()  # and what was up is not trusted
+    device.gone()
+    await device.open(await server.side(3))
+    assert device.opened[-1].resume == "exact"
+    await device.type(b"echo the-$word\n")
+    await device.shows(b"the-same")
+
+
+async def test_time_asleep_counts_for_the_limits(start, server, base_settings, monkeypatch):
+    machine = await start(base_settings.replace("[host]\n", "[host]\ndetach_grace = 60\n"))
+    device, side = await machine.session()
+    await device.open(side)
+    await server.hears(frames.HostSessionStarted, session_id=device.session_id)
+    await side.leave()
+    monkeypatch.setattr("bothy_host.session.steady", lambda: steady() + 61)
+    machine.sessions.woke()
+    assert (await server.hears(frames.HostSessionEnded, session_id=device.session_id)).reason == "detach_expired"
+
+
+async def test_a_shell_without_any_connection_ends_by_the_hosts_own_limit(start, server, base_settings):
+    machine = await start(base_settings.replace("[host]\n", "[host]\ndetach_grace = 0.5\n"))
+    device, side = await machine.session()
+    await device.open(side)
+    await server.hears(frames.HostSessionStarted, session_id=device.session_id)
+    server.refuse_data = [1013] * 100
+    side.connection.transport.abort()
+    device.gone()
+    assert (await server.hears(frames.HostSessionEnded, session_id=device.session_id)).reason == "detach_expired"
+
+
+async def test_what_another_device_typed_and_the_program_did_not_take_is_forgotten_and_told(start, tmp_path):
+    machine = await start()
+    first, side = await machine.session()
+    await first.open(side)
+    taken, go = tmp_path / "taken", tmp_path / "go"
+    os.mkfifo(go)
+    await first.type(RAW + f"read < {go}; head -c 60000 > {taken}; stty sane; echo to''ok\n".encode())
+    await first.shows(b"ready")
+    await first.type(b"1" * 60_000)
+    await first.changes.until(lambda: 0 < first.end.pending_input < 60_000)
+    await side.leave()
+    second = type(first)(machine.server, machine.channel_public, first.session_id)
+    await second.open(side)
+    await second.type(b"2" * 60_000)
+    await asyncio.to_thread(go.write_text, "go\n")
+    await second.shows(b"took")
+    read = taken.read_bytes()
+    ones = len(read) - len(read.lstrip(b"1"))
+    assert 0 < ones < 60_000, "the kernel had some of it"
+    assert read == b"1" * ones + b"2" * (60_000 - ones)
+    await side.leave()
+    await first.open(side)
+    assert first.opened[-1].resume == "new"
+    assert first.opened[-1].dropped_input > 0
 
 
 async def test_output_stops_at_the_window_and_ctrl_c_still_works(start):
