@@ -68,6 +68,37 @@ def test_an_absent_person_stops_the_program_for_the_hold_only():
     assert output.start == 230 - 150
 
 
+def test_replay_bytes_of_an_absence_are_kept_on_top_of_a_window_in_flight():
+    output = watched(make(replay=100, window=50))
+    output.printed(b"w" * 50)
+    output.take(50)
+    output.left(0.0)
+    output.printed(b"a" * 100)
+    assert output.start == 0, "nothing was acknowledged and everything is kept"
+    output.printed(b"b")
+    assert output.start == 1
+
+
+def test_a_program_that_never_stops_is_read_on_behind_the_hold_and_costs_no_more():
+    output = make(replay=100, window=50, hold=10.0)
+    output.printed(b"x" * 100)
+    assert output.wants(9.9, 0) == 0
+    for _ in range(100):
+        assert output.wants(10.0, 0) > 0
+        output.printed(b"y" * 40)
+    assert output.end - output.start == 150
+
+
+def test_a_device_that_comes_for_a_moment_starts_the_hold_over():
+    output = watched(make())
+    output.left(0.0)
+    output.joining(0)
+    output.joined()
+    output.left(8.0)
+    output.printed(b"x" * 100)
+    assert output.deadline() == 18.0
+
+
 def test_a_device_that_joins_stops_reading_and_may_go_again():
     output = make()
     output.printed(b"abc")
