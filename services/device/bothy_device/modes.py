@@ -74,6 +74,11 @@ class Modes:
         """Whether words of our own may be written now."""
         return not self._tail
 
+    @property
+    def full_screen(self) -> bool:
+        """Whether a program holds the alternate screen, and so draws all of it when the size changes."""
+        return any(self._changed.get(screen) for screen in _SCREENS)
+
     def restore(self) -> bytes:
         """What brings the terminal back: the screen last, so that everything else ends on the screen it began on."""
         if not self._changed and not self._tail:

@@ -65,6 +65,11 @@ class Printer:
         self._shown = text is not None
         self._pump()
 
+    @property
+    def full_screen(self) -> bool:
+        """See :attr:`Modes.full_screen`."""
+        return self._modes.full_screen
+
     def close(self, *, fresh_line: bool) -> None:
         """Drop what waits and switch off what the remote program left on. The terminal may be gone by now."""
         self._await(wanted=False)

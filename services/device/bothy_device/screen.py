@@ -131,6 +131,8 @@ class Screen:
         """The status line; without a terminal to show it, its first words are said."""
         if self._has_display:
             self._printer.status(text, self._size.columns)
+            if text is None and self._printer.full_screen:
+                self._have_drawn_anew()
         elif text and self._status is None:
             self.say(text)
         self._status = text
@@ -169,6 +171,14 @@ class Screen:
             self._raw = False
             self._make_raw()
         self._size_changed()
+
+    def _have_drawn_anew(self) -> None:
+        """What stood where the status line was is known to the program only: it draws everything for another size."""
+        columns, rows = self._size.columns, self._size.rows
+        if rows > 1:
+            self._size = Resized(columns, rows - 1)
+            self._feed(self._size)
+            self._size_changed()
 
     def _size_changed(self) -> None:
         if self._resize is None:

@@ -39,6 +39,13 @@ def test_what_was_left_on_goes_off_and_the_screen_last():
     )
 
 
+@pytest.mark.parametrize("number", [47, 1047, 1049])
+def test_a_program_that_holds_the_alternate_screen_is_known(number):
+    assert after(b"\x1b[?%dh" % number).full_screen
+    assert not after(b"\x1b[?%dh" % number, b"\x1b[?%dl" % number).full_screen
+    assert not after(b"\x1b[?2004h").full_screen
+
+
 def test_a_hard_reset_forgets():
     assert after(b"\x1b[?1049h\x1bc").restore() == b""
 

@@ -234,6 +234,19 @@ async def test_an_interrupted_host_is_waited_for(relay, sit):
     assert relay.readies == 1
 
 
+async def test_a_full_screen_program_draws_anew_what_the_line_covered(relay, sit):
+    person = await opened(relay, sit("open", "lab-1"))
+    await relay.host.print(b"\x1b[?1049h")
+    relay.host.stuck = True
+    await person.type(b"x")
+    await person.until(b"1 bytes waiting")
+    assert relay.host.sizes == [(80, 24)]
+    relay.host.read()
+    await relay.host.flush()
+    await relay.host.until(lambda: len(relay.host.sizes) == 3)
+    assert relay.host.sizes[1:] == [(80, 23), (80, 24)]
+
+
 async def test_keys_beyond_the_buffer_ring_the_bell_in_an_outage(relay, sit, home):
     (home / "config.toml").write_text("[device]\ninput_buffer_bytes = 10\n")
     person = await opened(relay, sit("open", "lab-1"))
