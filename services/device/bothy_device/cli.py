@@ -254,7 +254,10 @@ def show(server: str | None) -> None:
 def _run(talk: Coroutine[Any, Any, T]) -> T:
     import asyncio
 
-    return asyncio.run(talk)
+    from bothy_device.loop import Loop
+
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        return runner.run(talk)
 
 
 def _login(server: str | None) -> Login:
