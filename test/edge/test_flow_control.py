@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from bothy_kit.demo_check import Screen, on_terminal
@@ -22,14 +24,22 @@ from bothy_wire.frames import HostSessionOpen, SidePaired
 from bothy_wire.ids import HostId
 
 KB, MB = 1000, 1000_000
+TERMS = Terms(
+    server={"BOTHY_WIRE__PING_INTERVAL": "2s", "BOTHY_WIRE__PING_TIMEOUT": "3s"},
+    host="[host]\nping_interval = 2\nping_timeout = 3\n",
+    device="[wire]\nping_interval = 2\nping_timeout = 3\n",
+)
+"""A connection without a byte for five seconds is given up."""
 OBEYS_S = 5.0
+OWN_WORDS = re.compile(rb"\x1b7.*?\x1b8", re.DOTALL)
+"""The status line of ``bothy``, which comes between the bytes of the program."""
 NODE_BYTES = 8 * MB
 """More than one stalled session may cost a node, both sides of it and what Python does not give back together."""
 
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[SpoilableWorld]:
-    with spoilable_world(lambda _: None, Terms()) as running:
+    with spoilable_world(lambda _: None, TERMS) as running:
         yield running
         running.check()
 
@@ -65,6 +75,13 @@ def resident_bytes(world: SpoilableWorld) -> int:
     return 4096 * sum(map(int, pages))
 
 
+def pairings(world: SpoilableWorld) -> int:
+    """How often the two sides of a session met."""
+    with psycopg.connect(world.database) as connection:
+        (row,) = connection.execute("SELECT sum(paired_seq) FROM terminal_sessions")
+    return int(row[0])
+
+
 @pytest.mark.parametrize("slow", ["device", "host"])
 def test_ctrl_c_under_a_flood_on_a_slow_way(world, slow) -> None:
     """At 32 kB/s a window that does not follow the way would hold Ctrl-C up for 8 s."""
@@ -80,6 +97,19 @@ def test_ctrl_c_under_a_flood_on_a_slow_way(world, slow) -> None:
         assert obeys(screen) < OBEYS_S
 
 
+@pytest.mark.parametrize("slow", ["device", "host"])
+def test_a_slow_way_that_lives_is_not_cut(world, slow) -> None:
+    """A record takes eight seconds to arrive, and until it has nothing answers it."""
+    with opened(world) as (screen, _):
+        plain_shell(screen)
+        network = world.device_network if slow == "device" else world.host_network
+        network.slow(delay_s=0.05, up=4 * KB, down=4 * KB)
+        before = pairings(world)
+        screen.type(b"head -c %d /dev/zero | tr '\\0' x; echo en''d\n" % (40 * KB))
+        screen.expect(b"x{%d}end\r\n" % (40 * KB))
+        assert pairings(world) == before
+
+
 def test_keys_behind_a_paste_keep_their_place_on_a_slow_way(world) -> None:
     paste = b"".join(b"%06d a line of what was pasted\n" % number for number in range(8000))
     with opened(world) as (screen, _):
@@ -92,7 +122,9 @@ def test_keys_behind_a_paste_keep_their_place_on_a_slow_way(world) -> None:
         screen.type(b'echo "<$after>"\n')
         screen.expect(b"<typed behind it>")
         screen.type(b"stty echo; cat\n" + paste[: 100 * KB])  # echoed, and printed by cat, both at once
-        assert obeys(screen) < 30
+        screen.type(b"\x03")
+        screen.expect(rb"\^C")  # keys right behind it could still be read by the dying cat
+        assert obeys(screen, b"") < OBEYS_S
 
 
 def test_ctrl_s_and_ctrl_q_are_the_remote_terminals(world) -> None:
@@ -128,8 +160,12 @@ def test_a_terminal_that_takes_nothing_blocks_its_program_and_nobody_else(world)
             assert obeys(other, b"") < 2.0
         assert settled(counted) == done
         assert resident_bytes(world) - before < NODE_BYTES
+        met = pairings(world)
+        world.device_network.cut()  # with the window full
         shown = stalled.expect(b"end\n")
-        assert hashlib.sha256(shown.string[: shown.start()]).digest() == hashlib.sha256(block * blocks).digest()
+        printed = OWN_WORDS.sub(b"", shown.string[: shown.start()])
+        assert hashlib.sha256(printed).digest() == hashlib.sha256(block * blocks).digest()
+        assert pairings(world) > met
 
 
 def settled(counted: Path) -> int:
