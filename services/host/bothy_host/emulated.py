@@ -21,6 +21,7 @@ _SCREENS = re.compile(rb"\x1b\[\?(?:47|1047|1049)h")
 _PLAIN = b"\x1b[?6l\x1b[m\x1b]8;;\x1b\\\x1b(B\x1b)B\x1b*B\x1b+B\x0f"
 """No origin mode, no colours, no link, no other character set: what was painted last must not colour what follows."""
 _ORIGIN = b"\x1b[?6h"
+_KEYPAD, _KEYPAD_EVERYWHERE = b"\x1b[?66h", b"\x1b="
 _ORIGIN_MODE = 6
 _TOP, _LEFT = re.compile(rb"\x1b\[(\d+);\d+r"), re.compile(rb"\x1b\[(\d+);\d+s")
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
@@ -94,6 +95,7 @@ def _screen(emulator: Emulator, room: int, *, modes: bool) -> bytes:
     """The screen that is seen; with ``modes`` those of the terminal. Which of its two screens it is says the caller."""
     begin = _saved_cursor(emulator) + emulator.paint_blanks()
     painted, end = _SCREENS.sub(b"", emulator.paint_screen(modes=modes)), b""
+    painted = painted.replace(_usual_tabs(emulator), b"", 1).replace(_KEYPAD, _KEYPAD_EVERYWHERE, 1)
     if len(begin) + len(painted) > room:
         begin, painted = b"", _without_upper_rows(painted, room)
     if emulator.mode(_ORIGIN_MODE):
@@ -101,6 +103,11 @@ def _screen(emulator: Emulator, room: int, *, modes: bool) -> bytes:
     if (shape := emulator.cursor_shape) is not None:
         end += b"\x1b[%d q" % shape
     return begin + painted + end
+
+
+def _usual_tabs(emulator: Emulator) -> bytes:
+    """What sets the tabs of a reset; to set them would leave a terminal that grows without any in its new part."""
+    return b"\x1b[3g" + b"".join(b"\x1b[%dG\x1bH" % column for column in range(9, emulator.size[0] + 1, 8))
 
 
 def _saved_cursor(emulator: Emulator) -> bytes:

@@ -215,6 +215,18 @@ def test_a_limit_too_small_for_what_must_be_set_is_kept_all_the_same():
     assert len(screen(colours + b"text", limit=4096).repaint()) <= 4096
 
 
+def test_tabs_are_set_only_where_a_program_changed_them():
+    assert b"\x1bH" not in screen(b"x", size=(132, 8)).repaint()
+    shown = screen(b"\x1b[3g\x1b[5G\x1bH", size=(132, 8))
+    assert b"\x1b[3g\x1b[5G\x1bH" in shown.repaint()
+
+
+def test_the_keypad_is_told_in_the_way_that_every_terminal_knows():
+    repaint = screen(b"\x1b=").repaint()
+    assert b"\x1b=" in repaint
+    assert b"?66" not in repaint
+
+
 def test_pictures_cost_nothing_and_files_are_not_read():
     picture = b"\x1b_Ga=T,f=32,s=100,v=100,t=f;L2V0Yy9wYXNzd2Q=\x1b\\"
     assert everything(screen(b"x" + picture)) == everything(screen(b"x"))
