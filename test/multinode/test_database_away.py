@@ -3,15 +3,20 @@
 import asyncio
 import base64
 import json
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
 
 import httpx2 as httpx
 import psycopg
 import pytest
 
-from bothy_kit.cluster import cluster
+from bothy_kit.cluster import Running, cluster
 from bothy_kit.eventually import eventually
 from bothy_kit.faults import start_behind_links
 from bothy_kit.postgres import own_server
+from bothy_kit.sockets import PATIENCE_S
 from bothy_server.migrations import run
 from bothy_wire.frames import HostSessionRecorded, SidePaired, SideUnpaired
 from bothy_wire.signing import thumbprint
@@ -281,3 +286,31 @@ async def test_a_device_that_goes_meanwhile_is_written_afterwards(two, database_
     await client.expect(SidePaired)
     await data.expect(SidePaired)
     await passes(client, data)
+
+
+async def test_a_node_ends_in_time_with_the_way_to_its_database_frozen(database_url, tmp_path):
+    """Nothing refuses and nothing answers: every task that waits for the database would wait for minutes."""
+    patient = dict.fromkeys(("transaction_timeout", "statement_timeout", "lock_timeout"), "5 min")
+    async with cluster(database_url, tmp_path, nodes=2, start=start_behind_links, database=patient) as running:
+        device = await running.device()
+        node = running.nodes.pop()
+        assert connections_to(node.database)
+        node.database.pause()
+        asking = asyncio.create_task(device.rest("GET", "/hosts", url=f"http://{node.node.public}"))
+        async with asyncio.timeout(4 * PATIENCE_S):
+            await Running.stop(node)
+        assert connections_to(node.database) == 0
+        with suppress(httpx.TransportError):  # it may have been answered 503
+            await asking
+        node.database.flow()
+
+
+def connections_to(way):
+    """How many sockets this process has to that address."""
+    held = 0
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # one that is not connected, or the folder's own
+            if entry.readlink().name.startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(entry.name))) as each:
+                    held += each.family == socket.AF_INET and each.getpeername()[1] == way.port
+    return held

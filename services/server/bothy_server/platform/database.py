@@ -14,9 +14,10 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
+from weakref import WeakSet
 
 import psycopg
-from psycopg.errors import IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
+from psycopg.errors import CancellationTimeout, IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
@@ -26,6 +27,7 @@ from bothy_server.migrations.run import SchemaNewerError, pending
 from bothy_server.platform.settings import Database as DatabaseSettings
 
 APPLICATION = "bothy-server"
+_ENDS = "the process ends"
 _UNAVAILABLE = (psycopg.OperationalError, ReadOnlySqlTransaction, IdleInTransactionSessionTimeout)
 """Connection lost or refused, shut down, out of resources, timeouts, deadlock, serialization, a standby."""
 
@@ -39,6 +41,19 @@ _REFUSED = re.compile(
 
 class SchemaError(Exception):
     """The database is not fit for this program, or does not let it in; the message says what to do."""
+
+
+class _Connection(psycopg.AsyncConnection[Any]):
+    """A statement whose task is cancelled is cancelled at the server; where none answers, the connection goes with it."""
+
+    cancel_timeout: float
+
+    async def cancel_safe(self, *, timeout: float = 30.0) -> None:  # noqa: ASYNC109 - psycopg's signature
+        """See psycopg, which calls it for such a task, and would wait ten seconds."""
+        try:
+            await super().cancel_safe(timeout=min(timeout, self.cancel_timeout))
+        except CancellationTimeout:
+            _sever(self)
 
 
 class Database:
@@ -56,6 +71,10 @@ class Database:
             use_native_hstore=False,
             hide_parameters=True,  # a failed statement is logged without its values
         )
+        self._open: WeakSet[_Connection] = WeakSet()
+        self._dials: set[asyncio.Timeout] = set()
+        self._given_up = False
+        self._end: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[AsyncConnection]:
@@ -101,14 +120,50 @@ class Database:
         if missing:
             raise SchemaError(f"the database lacks migrations {', '.join(missing)}: run `bothy-server migrate`")
 
+    @asynccontextmanager
+    async def bounded_end(self) -> AsyncIterator[None]:
+        """Entered as the last part of a process and left as the first: what its end asks has ``database.stop_timeout`` in all.
+
+        Then every connection is severed and none is dialled any more: what waits for the database fails at once.
+        """
+        yield
+        self._end = asyncio.get_running_loop().call_later(self._settings.stop_timeout, self._give_up)
+
     async def close(self) -> None:
-        """Close the idle connections of the pool."""
+        """Close every connection."""
+        if self._end is not None:
+            self._end.cancel()
         await self._engine.dispose()
+        for connection in list(self._open):  # of tasks that were cancelled: the pool forgets those
+            await connection.close()
+
+    def _give_up(self) -> None:
+        self._given_up = True
+        for dial in self._dials:
+            dial.reschedule(0)
+        for connection in self._open:
+            _sever(connection)
 
     async def _dial(self, url: str, application: str, *, autocommit: bool = False) -> psycopg.AsyncConnection[Any]:
+        if self._given_up:
+            raise psycopg.OperationalError(_ENDS)
+        try:
+            async with asyncio.timeout(None) as patience:
+                self._dials.add(patience)
+                try:
+                    connection = await self._connect(url, application, autocommit=autocommit)
+                finally:
+                    self._dials.discard(patience)
+        except TimeoutError as error:
+            raise psycopg.OperationalError(_ENDS) from error
+        connection.cancel_timeout = self._settings.stop_timeout
+        self._open.add(connection)
+        return connection
+
+    async def _connect(self, url: str, application: str, *, autocommit: bool) -> _Connection:
         settings = self._settings
         idle_s = max(1, math.ceil(settings.tcp_timeout / 3))
-        return await psycopg.AsyncConnection.connect(
+        return await _Connection.connect(
             url,
             autocommit=autocommit,
             application_name=application,

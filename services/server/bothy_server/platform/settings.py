@@ -100,7 +100,7 @@ class Server(Group):
     listen: Listener = Address("127.0.0.1", 8080)
     """Public listener: REST, sockets and console."""
     internal_listen: Listener = Address("127.0.0.1", 8081)
-    """Internal listener: health and metrics. Never public."""
+    """Internal listener: health, metrics, and the drain of a node. Never public."""
     public_origins: Annotated[tuple[Origin, ...], NoDecode, BeforeValidator(parse_list)] = ()
     """Addresses that clients dial, separated by commas: the only audiences of signatures and origins of web pages."""
     trusted_proxies: Networks = ()
@@ -164,6 +164,8 @@ class Database(Group):
     """A transaction that does nothing for this long is cut, since it would hold back the notifications of all nodes."""
     tcp_timeout: Seconds = 10
     """Sent bytes that are not acknowledged for this long, or a silent peer, mean that the connection is gone."""
+    stop_timeout: Seconds = 2
+    """What a process that ends still asks is given up after this time; so long, too, a cancelled statement waits for the server."""
     retry_after: Seconds = 2
     """What `Retry-After` says while the database is away."""
     listen_reconnect_backoff_cap: Seconds = 5

@@ -110,6 +110,7 @@ async def start_node(settings: Settings, parts: Lifecycle) -> Node:
     core.tail.subscribe(DrainOrders(core.uow, node_id, drain.begin))
     await enter(base, parts, sight.health, entry)
     parts.own("drain", drain.run())
+    await parts.start("patience", base.database.bounded_end())
     sight.app.router.routes.append(drain_route(drain))
     return Node(node_id, listener.address, sight.address, core.switchboard, control_sockets, core.presence, drain)
 

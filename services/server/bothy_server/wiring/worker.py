@@ -33,6 +33,7 @@ async def start_worker(settings: Settings, parts: Lifecycle) -> Address:
     parts.own("sweep", sweep(base, uow).run())
     parts.own("health", sight.health.run())
     await enter(base, parts, sight.health, registry(base, uow, this_process(base, None), cluster_node.Figures))
+    await parts.start("patience", base.database.bounded_end())
     return sight.address
 
 

@@ -9,6 +9,7 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import make_url, text
 from sqlalchemy.exc import DBAPIError
 
+from bothy_kit.eventually import eventually
 from bothy_kit.postgres import Postgres
 from bothy_server.kernel.unit import StorageUnavailable
 from bothy_server.migrations import run
@@ -221,6 +222,68 @@ async def test_a_dial_to_a_server_that_hangs_is_bounded(opened, database_url):
         async with asyncio.timeout(8):
             with pytest.raises(StorageUnavailable):
                 await query(opened(url=way.url, connect_timeout="1 s"), "SELECT 1")
+
+
+# ---- the end of a process -------------------------------------------------------------------------------------------
+
+LONG = dict.fromkeys(("transaction_timeout", "statement_timeout", "connect_timeout", "lock_timeout"), "5 min")
+
+
+async def test_what_waits_at_the_end_is_given_up(opened, database_url):
+    """A statement and a dial under way fail, and what is asked later fails at once."""
+    async with hanging(database_url) as way:
+        database = opened(url=way.url, stop_timeout="100 ms", pool_size=2, **LONG)
+        assert await query(database, "SELECT 1") == [(1,)]
+        way.pause()
+        async with database.bounded_end():
+            asked = [asyncio.create_task(query(database, "SELECT 1")) for _ in range(2)]  # the second one dials
+            asked.append(asyncio.create_task(database.dial_listener("bothy-test")))
+            done, _ = await asyncio.wait(asked, timeout=0.2)
+            assert done == set()
+        async with asyncio.timeout(10):
+            answers = await asyncio.gather(*asked, query(database, "SELECT 1"), return_exceptions=True)
+        assert [type(answer) for answer in answers] == [StorageUnavailable] * 4
+        assert str(answers[-1]) == "the process ends"
+        await database.close()
+
+
+async def test_an_end_that_is_quick_gives_nothing_up(opened):
+    database = opened(stop_timeout="50 ms")
+    async with database.bounded_end():
+        pass
+    assert await query(database, "SELECT 1") == [(1,)]
+    await database.close()
+    await asyncio.sleep(0.1)
+    assert await query(database, "SELECT 1") == [(1,)], "the timer went with it"
+    await database.close()
+
+
+async def test_a_statement_that_is_cancelled_waits_no_longer_than_it_may(opened, database_url):
+    async with hanging(database_url) as way:
+        database = opened(url=way.url, stop_timeout="100 ms", **LONG)
+        assert await query(database, "SELECT 1") == [(1,)]
+        way.pause()
+        asked = asyncio.create_task(query(database, "SELECT 1"))
+        await asyncio.wait([asked], timeout=0.2)
+        asked.cancel()
+        async with asyncio.timeout(4.5):  # psycopg alone waits five seconds, and five more
+            await asyncio.wait([asked])
+        assert asked.cancelled()
+        await database.close()
+
+
+async def test_a_statement_that_is_cancelled_ends_at_the_server(opened, database_url):
+    database = opened()
+    asked = asyncio.create_task(query(database, "SELECT pg_sleep(4), 'sleeper'"))
+    sleeping = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT pg_sleep(4)%'"
+
+    async def sleeps():
+        return await query(database, sleeping) == [(1,)]
+
+    await eventually(sleeps)
+    asked.cancel()
+    await asyncio.wait([asked])
+    assert await query(database, sleeping) == [(0,)]
 
 
 async def test_a_migrated_database_fits(database):
