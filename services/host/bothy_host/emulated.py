@@ -24,6 +24,7 @@ _ORIGIN = b"\x1b[?6h"
 _KEYPAD, _KEYPAD_EVERYWHERE = b"\x1b[?66h", b"\x1b="
 _ORIGIN_MODE = 6
 _TOP, _LEFT = re.compile(rb"\x1b\[(\d+);\d+r"), re.compile(rb"\x1b\[(\d+);\d+s")
+_NAMED_COLOUR = re.compile(rb"\x1b\[([34])8;5;(\d|1[0-5])m")
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 
 
@@ -65,7 +66,7 @@ class EmulatedScreen:
             main = self._emulator.copy()
             main.feed(_TO_MAIN)
             shown = _screen(main, room - len(shown), modes=False) + _TO_ALTERNATE + _PLAIN + shown
-        picture = begin + _history(main, room - len(shown)) + shown
+        picture = begin + _NAMED_COLOUR.sub(_by_name, _history(main, room - len(shown)) + shown)
         # Only a limit that is too small even for colours and modes is left to break here.
         return strip_queries(picture if len(picture) + len(unfinished) <= self._limit else RESET) + unfinished
 
@@ -139,6 +140,12 @@ def _without_upper_rows(painted: bytes, room: int) -> bytes:
         rows[number] = b""
         length -= len(row)
     return begin
+
+
+def _by_name(colour: re.Match[bytes]) -> bytes:
+    """The first sixteen colours as programs ask for them: some terminals make these brighter when they are bold."""
+    plane, number = int(colour[1]) * 10, int(colour[2])
+    return b"\x1b[%dm" % (plane + number if number < 8 else plane + 60 + number - 8)
 
 
 def _at(column: int, row: int) -> bytes:

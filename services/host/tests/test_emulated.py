@@ -227,6 +227,12 @@ def test_the_keypad_is_told_in_the_way_that_every_terminal_knows():
     assert b"?66" not in repaint
 
 
+def test_the_first_sixteen_colours_are_asked_for_by_name():
+    repaint = screen(b"\x1b[31mr\x1b[97mw\x1b[42mg\x1b[104mb\x1b[38;5;16mx\x1b[0;41m\x1b[K").repaint()
+    for colour in (b"\x1b[31m", b"\x1b[97m", b"\x1b[42m", b"\x1b[104m", b"\x1b[38;5;16m", b"\x1b[41m"):
+        assert colour in repaint
+
+
 def test_pictures_cost_nothing_and_files_are_not_read():
     picture = b"\x1b_Ga=T,f=32,s=100,v=100,t=f;L2V0Yy9wYXNzd2Q=\x1b\\"
     assert everything(screen(b"x" + picture)) == everything(screen(b"x"))
