@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bothy_kit.edge_client import UPGRADE, ask, connection
-from bothy_kit.nginx import SHIPPED, NginxError, edge
+from bothy_kit.nginx import SHIPPED, NginxError, edge, running_edge
 from bothy_kit.responder import Responder, responders
 from bothy_server.kernel.ids import new_id
 from bothy_server.platform.settings import Terminal
@@ -269,9 +269,26 @@ def test_edge_example_config() -> None:
     assert "keepalive 0" in hashed
     assert not any(each.startswith("hash") for each in plain)
     assert all(any(each.startswith("zone ") for each in block) for block in (hashed, plain))
-    servers = [each for each in hashed if each.startswith("server ")]
-    assert servers == [each for each in plain if each.startswith("server ")]
-    assert all(each.endswith(" weight=10 max_fails=0") for each in servers)
+    streams, others = ([each.split() for each in block if each.startswith("server ")] for block in (hashed, plain))
+    assert [name for _, name, *_ in streams] == [name for _, name, *_ in others]
+    assert {tuple(options) for _, _, *options in streams} == {("weight=10", "max_fails=0")}
+    assert {tuple(options) for _, _, *options in others} == {("weight=10", "fail_timeout=2s")}
+
+
+def test_edge_example_config_is_what_nginx_reads() -> None:
+    """``make docker`` compares the same in the container."""
+    with running_edge([("api", "127.0.0.1", 1), ("api-2", "127.0.0.1", 2)]) as running:
+        files = {Path(path).name: text for path, text in running.files().items()}
+    assert set(files) == {path.name for path in SHIPPED.glob("*.conf")}
+    assert files["nginx.conf"] == (SHIPPED / "nginx.conf").read_text()
+
+
+@pytest.mark.parametrize("path", [CONTROL_PATH, "/api/v1/hosts", "/api/v1/events"])
+async def test_edge_example_pins_nothing_but_the_stream_paths(path: str) -> None:
+    async with responders(*NAMES) as nodes:
+        with edge([node.node for node in nodes]) as url:
+            async with connection(url) as stream:
+                assert {(await ask(stream, path))[1]["bothy-node"] for _ in range(30)} == set(NAMES)
 
 
 @pytest.mark.parametrize(

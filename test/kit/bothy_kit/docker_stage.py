@@ -16,6 +16,7 @@ from contextlib import suppress
 from bothy_kit.container_world import EDGE_INSIDE, ContainerWorld, running_containers
 from bothy_kit.demo_check import CheckError, exercise, on_terminal
 from bothy_kit.demo_world import HOST
+from bothy_kit.edge_container import check_edge
 from bothy_kit.engine import LABEL, DockerError, Engine, NoEngineError, Say, engine
 from bothy_kit.images import ROOT, Images, make_images
 
@@ -62,6 +63,8 @@ def _stage(docker: Engine, say: Say, *, keep: bool) -> None:
     _suite(docker, images, say)
     with running_containers(docker, images, say) as world:
         _password(world, say)
+        check_edge(world.overlay)
+        say("nginx reads the files as shipped, with no right that it does not need")
         _doctor(world, say)
         _session(world, say)
         _one_node_less(world, say)

@@ -77,7 +77,7 @@ class Edge:
         with socket.create_server(("127.0.0.1", self._port), backlog=511) as listener, self._log.open("ab") as output:
             listener.setblocking(False)  # nginx leaves an inherited socket as it is, and a worker would wait in accept
             self._master = start(
-                [self._binary, "-e", "stderr", "-p", f"{self._folder}/", "-c", self._folder / "nginx.conf"],
+                self._words(),
                 account=self._account,
                 death_signal=signal.SIGTERM,
                 # nginx takes over a listening socket that it finds here, so that no start has to wait for it.
@@ -108,9 +108,19 @@ class Edge:
         self._running.send_signal(signal.SIGHUP)
         _until(lambda: bool(self.workers() - before), "nginx has started no new workers")
 
+    def files(self) -> dict[str, str]:
+        """What it reads, by path. Raises :class:`NginxError`."""
+        read = subprocess.run([*self._words(), "-T"], capture_output=True, text=True, check=False)
+        if read.returncode != 0:
+            raise NginxError(read.stderr)
+        return dumped(read.stdout)
+
     def wait_for_end(self, workers: set[int]) -> None:
         """Until none of ``workers`` runs. Raises :class:`NginxError`."""
         _until(lambda: not self.workers() & workers, "nginx has kept its old workers")
+
+    def _words(self) -> list[str | Path]:
+        return [self._binary, "-e", "stderr", "-p", f"{self._folder}/", "-c", self._folder / "nginx.conf"]
 
     @property
     def _running(self) -> subprocess.Popen[bytes]:
@@ -154,6 +164,12 @@ def running_edge(
             yield made
         finally:
             made.stop()
+
+
+def dumped(output: str) -> dict[str, str]:
+    """The files that ``nginx -T`` has read, by path."""
+    _, *parts = re.split(r"^# configuration file (.+):\n", output, flags=re.MULTILINE)
+    return {name: text.removesuffix("\n") for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def _until(done: Callable[[], bool], what: str) -> None:
