@@ -33,9 +33,7 @@ class Limits:
 class Departures:
     """The sending end of a direction."""
 
-    def __init__(self, window: int) -> None:
-        self.window = window
-        """Bytes that may be in flight. A smaller one than before takes nothing back; it waits."""
+    def __init__(self) -> None:
         self.sent = 0
         """Position sent on this channel."""
         self.reached = 0
@@ -48,10 +46,9 @@ class Departures:
         """Bytes sent and not settled."""
         return self.sent - self.acknowledged
 
-    @property
-    def credit(self) -> int:
-        """Bytes that may be sent now."""
-        return max(0, self.window - self.in_flight)
+    def credit(self, window: int) -> int:
+        """Bytes that may be sent now under ``window``; none while a larger one from before is in flight."""
+        return max(0, window - self.in_flight)
 
     def send(self, count: int) -> None:
         """Count what goes out."""

@@ -38,8 +38,6 @@ from bothy_wire.limits import LINEAGE_BYTES, REPAINT_TOTAL_BYTES, SIZE_MAX, SIZE
 
 __all__ = ["Acknowledged", "HostEnd", "HostEvent", "Input", "Offered", "Opened", "Pinged", "Resized"]
 
-_RECORDS = 8
-"""Output travels in so many records of a window, because the device acknowledges what it has whole."""
 _SIZE_NOTICE = records.Notice(f"a terminal size is {SIZE_MIN} to {SIZE_MAX} columns and rows; another one is ignored")
 
 
@@ -103,7 +101,7 @@ class HostEnd:
         self._messages: list[bytes] = []
         self._lineage: bytes | None = None
         self._typed = Arrivals(limits.input_window)
-        self._printed = Departures(limits.output_window)
+        self._printed = Departures()
         self._repainted_at: int | None = None  # a repaint from here is not proven to have reached the terminal
         self._exit_position: int | None = None
 
@@ -199,20 +197,22 @@ class HostEnd:
         """Send output, at most :attr:`output_credit` bytes, behind the answers that wait."""
         if len(data) > self.output_credit:
             raise LocalError("output beyond the window")
+        if not isinstance(channel := self._state, _Channel):
+            return  # and there is no data
         self._answer()
-        most = min(max(self._printed.window // _RECORDS, 1), records.DATA_BYTES)
+        most = min(channel.window.piece, records.DATA_BYTES)
         for start in range(0, len(data), most):
             piece = data[start : start + most]
-            window = self._send(records.Data(piece)).window
+            self._send(records.Data(piece))
             self._printed.send(len(piece))
-            window.sent(self._printed.sent, self._printed.in_flight, now)
+            channel.window.sent(self._printed.sent, self._printed.in_flight, now)
 
     @property
     def output_credit(self) -> int:
         """Bytes of output that may be sent now; 0 when no channel is open and after EXIT."""
         match self._state:
-            case _Channel(exited=False):
-                return self._printed.credit
+            case _Channel(exited=False, window=window):
+                return self._printed.credit(window.size)
             case _:
                 return 0
 
@@ -226,9 +226,7 @@ class HostEnd:
         starts = range(0, max(len(data), 1), records.REPAINT_BYTES)
         for start in starts:
             piece = data[start : start + records.REPAINT_BYTES]
-            window = self._send(records.Repaint(piece, last=start == starts[-1])).window
-            window.repainted(len(piece))
-            self._printed.window = window.size
+            self._send(records.Repaint(piece, last=start == starts[-1])).window.repainted(len(piece))
 
     def exit(self, status: int) -> None:
         """Send the exit status (0 to 255) behind all output; nothing but notices may follow."""
@@ -311,11 +309,10 @@ class HostEnd:
         accepted, message1 = answered.accepted, answered.message1
         if answered.opener.open(message) != records.Ack(accepted.output_position):
             raise ChannelError("the first record is not the expected ACK")
-        window = OutputWindow(self._limits, now - answered.answered_at)
-        self._state = _Channel(answered.sealer, answered.opener, window)
+        round_trip = now - answered.answered_at
+        self._state = _Channel(answered.sealer, answered.opener, OutputWindow(self._limits, round_trip))
         self._lineage = accepted.lineage
         self._printed.restart(accepted.output_position)
-        self._printed.window = window.size
         if accepted.resume == "new":
             self._typed.restart(0)
         else:
@@ -335,7 +332,6 @@ class HostEnd:
             case records.Ack(position):
                 self._printed.acknowledge(position)
                 channel.window.acknowledged(position, now)
-                self._printed.window = channel.window.size
                 if self._repainted_at is not None and position > self._repainted_at:
                     self._repainted_at = None  # output stands behind the repaint, so that is shown too
                 yield Acknowledged(position)

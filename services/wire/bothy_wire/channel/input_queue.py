@@ -13,7 +13,8 @@ class InputQueue:
 
     def __init__(self, window: int) -> None:
         self._typed = bytearray()  # its first byte stands at position `_counts.acknowledged`
-        self._counts = Departures(window)
+        self._window = window
+        self._counts = Departures()
 
     @property
     def pending(self) -> int:
@@ -37,7 +38,7 @@ class InputQueue:
     def take(self, most: int) -> bytes:
         """The next bytes to send, at most ``most`` and as many as the window allows; they count as sent."""
         start = self._counts.in_flight
-        data = bytes(self._typed[start : start + min(most, self._counts.credit)])
+        data = bytes(self._typed[start : start + min(most, self._counts.credit(self._window))])
         self._counts.send(len(data))
         return data
 

@@ -19,8 +19,9 @@ SPARE = 0.5
 """Seconds that output may take beyond a round trip. A way or a terminal that stutters for less is never idle for it."""
 LONGEST_ROUND_TRIP = 2.0
 """Seconds. What was measured through somebody else's queue must not fill a queue of our own."""
+_PIECES = 8
 _PROBES = 16
-"""Pieces of a window that are timed; to time every one would cost memory and tell no more."""
+"""Pieces of a window that are timed at most; to time every small one would cost memory and tell no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,11 @@ class OutputWindow:
         self._least, self._most = limits.output_window_min, limits.output_window_max
         self._round_trip = max(round_trip, 0.0)  # the shortest known
         self._probes: deque[_Probe] = deque()
+
+    @property
+    def piece(self) -> int:
+        """Bytes of output that should travel together at most: the device takes, and acknowledges, only whole pieces."""
+        return max(self.size // _PIECES, 1)
 
     def repainted(self, count: int) -> None:
         """A repaint of ``count`` bytes goes out in front of all output, which waits behind it as behind output."""

@@ -12,9 +12,9 @@ from bothy_wire.errors import ChannelError, LocalError
 
 @given(st.lists(st.integers(0, 30), max_size=40), st.integers(1, 50))
 def test_what_keeps_to_the_credit_is_admitted(counts, window):
-    departures, arrivals = Departures(window), Arrivals(window)
+    departures, arrivals = Departures(), Arrivals(window)
     for index, count in enumerate(counts):
-        sent = min(count, departures.credit)
+        sent = min(count, departures.credit(window))
         departures.send(sent)
         arrivals.admit(sent)
         assert arrivals.arrive(sent) == sent
@@ -25,7 +25,7 @@ def test_what_keeps_to_the_credit_is_admitted(counts, window):
     arrivals.settle(arrivals.received - arrivals.settled)
     assert arrivals.settled == arrivals.received
     departures.acknowledge(arrivals.acknowledgeable)
-    assert departures.credit == window
+    assert departures.credit(window) == window
 
 
 def test_one_byte_beyond_the_window_is_refused():
@@ -38,16 +38,24 @@ def test_one_byte_beyond_the_window_is_refused():
     arrivals.admit(1)
 
 
+def test_a_smaller_window_waits_for_what_is_in_flight():
+    departures = Departures()
+    departures.send(20)
+    assert departures.credit(10) == 0
+    departures.acknowledge(15)
+    assert departures.credit(10) == 5
+
+
 def test_exit_needs_no_window():
-    departures = Departures(10)
+    departures = Departures()
     departures.send(10)
     departures.send(1)
-    assert departures.credit == 0
+    assert departures.credit(10) == 0
 
 
 @pytest.mark.parametrize("position", [4, 11])
 def test_an_acknowledgement_of_the_past_or_of_the_future_is_refused(position):
-    departures = Departures(20)
+    departures = Departures()
     departures.send(10)
     departures.acknowledge(5)
     with pytest.raises(ChannelError):
@@ -58,14 +66,14 @@ def test_an_acknowledgement_of_the_past_or_of_the_future_is_refused(position):
 
 
 def test_what_the_peer_holds_counts_against_the_window_of_the_next_channel():
-    departures = Departures(20)
+    departures = Departures()
     departures.send(20)
     departures.resume(15)
-    assert departures.credit == 5
+    assert departures.credit(20) == 5
 
 
 def test_the_highest_position_is_kept():
-    departures = Departures(20)
+    departures = Departures()
     departures.send(15)
     departures.restart(5)
     assert (departures.sent, departures.acknowledged, departures.reached) == (5, 5, 15)

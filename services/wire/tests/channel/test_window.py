@@ -27,7 +27,7 @@ class Way:
     def __init__(self, rate: float, delay: float, *, handshake: float | None = None, burst: float = 0.0) -> None:
         self.rate, self.delay = rate, delay
         self.window = OutputWindow(LIMITS, delay if handshake is None else handshake)
-        self.counts = Departures(self.window.size)
+        self.counts = Departures()
         self.now = 0.0
         self.held = False  # acknowledgements are on their way, and none arrives
         self.delivered = 0.0
@@ -37,12 +37,12 @@ class Way:
     def flood(self, seconds: float) -> None:
         """Print all that the window allows."""
         for _ in range(round(seconds / STEP)):
-            self.send(self.counts.credit)
+            self.send(self.counts.credit(self.window.size))
             self.step()
 
     def send(self, count: int) -> None:
         while count:
-            piece = min(count, max(self.counts.window // 8, 1))
+            piece = min(count, self.window.piece)
             self.counts.send(piece)
             self.window.sent(self.counts.sent, self.counts.in_flight, self.now)
             count -= piece
@@ -58,7 +58,6 @@ class Way:
         while self._acks and self._acks[0][0] <= self.now and not self.held:
             self.counts.acknowledge(self._acks.popleft()[1])
             self.window.acknowledged(self.counts.acknowledged, self.now)
-            self.counts.window = self.window.size
             assert LIMITS.output_window_min <= self.window.size <= LIMITS.output_window_max
 
     @property
@@ -168,14 +167,14 @@ def test_within_its_bounds_and_never_stuck_on_any_way(seed, rate, delay):
             break
         way.step()
     assert way.counts.in_flight == 0
-    assert way.counts.credit == way.window.size
+    assert way.counts.credit(way.window.size) == way.window.size
 
 
 @given(st.lists(st.tuples(st.integers(0, 100_000), st.floats(-1e9, 1e9)), max_size=60))
 def test_a_clock_that_jumps_breaks_nothing(steps):
-    window, counts = OutputWindow(LIMITS, -1.0), Departures(LIMITS.output_window)
+    window, counts = OutputWindow(LIMITS, -1.0), Departures()
     for count, now in steps:
-        counts.send(min(count, counts.credit))
+        counts.send(min(count, counts.credit(window.size)))
         window.sent(counts.sent, counts.in_flight, now)
         counts.acknowledge(counts.sent - counts.in_flight // 2)
         window.acknowledged(counts.acknowledged, -now)
