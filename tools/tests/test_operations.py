@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from bothy_device.cli import cli as bothy
 from bothy_host.cli import _commands as bothy_host
@@ -48,6 +49,16 @@ def fault(program: str, words: list[str]) -> str | None:
     except click.UsageError as error:
         return f"{program} {' '.join(words)}: {error.format_message()}"
     return None
+
+
+def test_the_settings_of_the_install_page_are_settings(tmp_path: Path) -> None:
+    block = re.search(r"^```toml\n(.*?)^```", (OPERATIONS / "install.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert block is not None
+    (tmp_path / "server.toml").write_text(block[1])
+    shown = CliRunner(env={"BOTHY_CONFIG": str(tmp_path / "server.toml")}).invoke(bothy_server, ["settings"])
+    assert shown.exit_code == 0, shown.output
+    assert "relay.example.com" in shown.output
+    assert "PASSWORD" not in shown.output
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
