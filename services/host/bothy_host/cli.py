@@ -97,6 +97,23 @@ def run(config: Path | None) -> int:
     return asyncio.run(service.run(loaded))
 
 
+@_commands.command()
+@click.pass_obj
+def doctor(config: Path | None) -> int:
+    """Name what is set up wrong here, and how to mend it.
+
+    Run it as the account of the service. Exit status 1 when something failed.
+    """
+    from bothy_host.doctor import Verdict, examine
+
+    findings = asyncio.run(examine(settings.load(config), config or settings.DEFAULT_PATH))
+    for each in findings:
+        click.echo(f"{each.verdict.value:<7}{each.check:<17}{printable(each.seen)}")
+        if each.verdict is Verdict.FAILED:
+            click.echo(f"{'':<7}fix: {each.fix}")
+    return int(any(each.verdict is Verdict.FAILED for each in findings))
+
+
 def _audience(loaded: settings.Settings, url: str) -> str:
     try:
         audience = canonical_origin(url)

@@ -45,14 +45,7 @@ class Host:
     @property
     def manner(self) -> Manner:
         """How its connections behave."""
-        own = self.settings.host
-        return Manner(
-            dial_timeout=own.dial_timeout,
-            close_timeout=own.close_timeout,
-            ping_interval=own.ping_interval,
-            ping_timeout=own.ping_timeout,
-            max_frame_bytes=own.max_frame_bytes,
-        )
+        return self.settings.host.manner()
 
     @property
     def authorized_devices(self) -> Path | None:

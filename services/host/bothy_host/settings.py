@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import msgspec
 from msgspec import Meta, Struct, field
 
+from bothy_host.dial import Manner
 from bothy_host.repaint import RESET
 from bothy_wire import channel, limits
 from bothy_wire.backoff import Backoff
@@ -77,6 +78,16 @@ class HostSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     def backoff(self) -> Backoff:
         """The steps of the reconnect rule; their starting values belong to the protocol."""
         return Backoff(cap=self.backoff_cap, settle=self.backoff_settle)
+
+    def manner(self) -> Manner:
+        """How connections to the relay behave."""
+        return Manner(
+            dial_timeout=self.dial_timeout,
+            close_timeout=self.close_timeout,
+            ping_interval=self.ping_interval,
+            ping_timeout=self.ping_timeout,
+            max_frame_bytes=self.max_frame_bytes,
+        )
 
 
 class ChannelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -105,16 +105,21 @@ class Pairing:
         self.state = confirmed
 
 
+def check_folder(state_dir: Path) -> None:
+    """That the folder is ours and closed to others. Raises :class:`StateError`, or ``OSError`` when it cannot be looked at."""
+    folder = state_dir.stat()
+    if folder.st_uid != os.geteuid():
+        raise StateError(f"{state_dir}: belongs to another account; run 'chown' on it or set another state_dir")
+    if folder.st_mode & 0o077:
+        raise StateError(f"{state_dir}: others may enter it; run 'chmod 700 {state_dir}'")
+
+
 @contextmanager
 def locked(state_dir: Path) -> Iterator[None]:
     """Own the folder, made when missing, while the block runs. Raises :class:`StateError` when another process does."""
     try:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = state_dir.stat()
-        if folder.st_uid != os.geteuid():
-            raise StateError(f"{state_dir}: belongs to another account; run 'chown' on it or set another state_dir")
-        if folder.st_mode & 0o077:
-            raise StateError(f"{state_dir}: others may enter it; run 'chmod 700 {state_dir}'")
+        check_folder(state_dir)
         descriptor = os.open(state_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise StateError(f"{state_dir}: cannot be used: {error}") from error

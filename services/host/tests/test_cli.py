@@ -222,3 +222,11 @@ async def test_a_second_run_is_refused_and_sigterm_ends_everything(server, prepa
     assert not processes.members(shell)
     for secret in (prepared.state.signing_key, prepared.state.channel_key, prepared.state.join.encode()):
         assert secret not in output
+
+
+def test_the_doctor_names_each_fault_with_its_fix(tmp_path):
+    result = called(tmp_path, "doctor")
+    assert result.exit_code == 1
+    assert re.search(r"^failed profile shell +there is no account alex on this host$", result.output, re.MULTILINE)
+    assert re.search(r"^ +fix: create it", result.output, re.MULTILINE)
+    assert re.search(r"^unseen relay +this host is not paired$", result.output, re.MULTILINE)
