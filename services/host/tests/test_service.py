@@ -52,6 +52,27 @@ async def test_a_signal_ends_it_and_its_sessions(prepared, server, settings):
     assert await side.until_closed() in (1000, 1006)
 
 
+async def test_br35_a_machine_that_slept_connects_anew(prepared, server, settings, monkeypatch):
+    asleep = asyncio.Event()
+
+    async def watch_sleep(woke):
+        await asleep.wait()
+        woke()
+
+    monkeypatch.setattr(service, "watch_sleep", watch_sleep)
+    running = asyncio.create_task(service.run(settings))
+    await server.reported()
+    device, side = await prepared.session()
+    await device.open(side)
+    asleep.set()
+    await server.changes.until(lambda: len(server.all_heard(frames.HostReport)) == 2)
+    device.gone()
+    await device.open(await server.side(2))
+    assert device.opened[-1].resume == "exact"
+    running.cancel()
+    assert await asyncio.wait_for(running, 20) == 0
+
+
 @pytest.mark.parametrize(("code", "advice"), [(4110, "with the newest pairing code"), (4199, "")])
 async def test_a_code_that_means_never_ends_it_with_3_and_an_advice(prepared, server, settings, caplog, code, advice):
     server.refuse_control = code
