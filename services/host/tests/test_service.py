@@ -64,6 +64,7 @@ async def test_br35_a_machine_that_slept_connects_anew(prepared, server, setting
     await server.reported()
     device, side = await prepared.session()
     await device.open(side)
+    await device.shows(b"$ ")
     asleep.set()
     await server.changes.until(lambda: len(server.all_heard(frames.HostReport)) == 2)
     device.gone()
