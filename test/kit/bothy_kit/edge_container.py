@@ -16,8 +16,9 @@ _HARDENED = {"Uid": r"[1-9]\d*", "CapEff": "0+", "CapBnd": "0+", "NoNewPrivs": "
 
 
 def check_edge(overlay: Overlay) -> None:
-    """Raises :class:`CheckError`, or :class:`DockerError` when nginx refuses its files."""
+    """Raises :class:`CheckError`, or :class:`DockerError` when nginx refuses its files or cannot be told to read them again."""
     _inside(overlay, *_NGINX, "-t")
+    _inside(overlay, *_NGINX, "-s", "reload")
     read = {Path(name).name: text for name, text in dumped(_inside(overlay, *_NGINX, "-T")).items()}
     if read != (shipped := {path.name: path.read_text() for path in SHIPPED.glob("*.conf")}):
         raise CheckError(f"the edge reads {sorted(read)}, which are not {sorted(shipped)} as shipped")
