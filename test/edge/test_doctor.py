@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from bothy_server.doctor.edge_probe import Edge, EdgeError
 from bothy_server.doctor.examination import AT_THE_EDGE, Examination
 from bothy_server.doctor.finding import CHECKS, Finding, Verdict
 from bothy_server.doctor.report import as_json, table
+from bothy_server.identity.adapters.keystore.store import add_key
 from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
 from bothy_server.identity.domain.tokens import ProbeToken
 from bothy_server.platform import clock
@@ -29,6 +31,7 @@ from bothy_server.platform import clock
 ELSEWHERE = "127.0.0.2"
 """The doctor's own address, so that it is not the edge's."""
 
+SIGNED = ("buffering", "idle", "trusted_proxies", "origins")
 Edit = Callable[[str], str]
 STREAM_END = "            proxy_read_timeout 43260s;"
 
@@ -41,8 +44,9 @@ async def examined(
     conf: Edit = lambda text: text,
     upstreams: Edit = lambda text: text,
     trusted: str = "127.0.0.1",
+    keys: Path | None = None,
 ) -> AsyncIterator[tuple[list[Finding], Cluster]]:
-    """Two nodes behind an edge whose files were changed, and what the doctor finds there."""
+    """Two nodes behind an edge whose files were changed, and what the doctor finds there, with other keys where given."""
     kept: list[Path] = []
 
     def change(edge: Path) -> None:
@@ -60,7 +64,12 @@ async def examined(
             (f"api-{at}", each.node.public.host, each.node.public.port) for at, each in enumerate(running.nodes, 1)
         ]
         with nginx.running_edge(nodes, change=change) as made:
-            yield await Examination(running.settings, Edge(made.url, ELSEWHERE), kept[0]).run(), running
+            settings = running.settings
+            if keys is not None:
+                add_key(keys, datetime.now(UTC), datetime.now(UTC))
+                secrets = settings.secrets.model_copy(update={"signing_key_dir": keys})
+                settings = settings.model_copy(update={"secrets": secrets})
+            yield await Examination(settings, Edge(made.url, ELSEWHERE), kept[0]).run(), running
 
 
 def red(findings: list[Finding]) -> set[str]:
@@ -187,8 +196,24 @@ async def test_a_database_that_is_away_hides_nothing_else(database_url: str, tmp
     async with cluster(database_url, tmp_path) as running:
         async with running.outage():
             findings = await Examination(running.settings, None, None).run()
-        assert red(findings) == {"database", "migrations", "listener_echo"}, table(findings)
+        assert red(findings) == {"database"}, table(findings)
+        unseen = {each.check for each in findings if each.verdict is Verdict.UNSEEN}
+        assert unseen == {"migrations", "node_keys", "listener_echo", "clock"}
         assert seen(findings, "key_store").verdict is Verdict.OK
+
+
+async def test_a_machine_with_other_keys_is_told_so_and_blames_no_edge(database_url: str, tmp_path: Path) -> None:
+    async with examined(database_url, tmp_path, keys=tmp_path / "others") as (findings, _):
+        assert red(findings) == {"node_keys", "probe"}, table(findings)
+        assert {each.check for each in findings if each.verdict is Verdict.UNSEEN} == set(SIGNED)
+
+
+async def test_an_edge_that_drops_the_authorization_is_told(database_url: str, tmp_path: Path) -> None:
+    def dropped(text: str) -> str:
+        return text.replace(STREAM_END, '            proxy_set_header Authorization "";\n' + STREAM_END)
+
+    async with examined(database_url, tmp_path, conf=dropped) as (findings, _):
+        assert red(findings) == {"probe"}, table(findings)
 
 
 async def test_the_command_prints_each_line_and_exits_with_its_verdict(

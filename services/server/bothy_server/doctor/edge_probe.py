@@ -62,7 +62,7 @@ class Edge:
         )
         try:
             yield connection
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, UnicodeError) as error:  # the last: a name that DNS cannot hold
             raise EdgeError(f"{self.url}: {type(error).__name__} {error}") from error
         finally:
             connection.close()

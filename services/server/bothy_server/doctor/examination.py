@@ -45,12 +45,16 @@ AT_THE_EDGE = (
     "routing.nodes",
     "spellings",
     "upgrade",
+    "probe",
     "buffering",
     "idle",
     "trusted_proxies",
     "origins",
 )
 """Checks that need an edge that is there."""
+
+_SIGNED = ("buffering", "idle", "trusted_proxies", "origins")
+"""Checks whose question is signed."""
 
 Tell = Callable[[str], None]
 _STANDBY = text("SELECT pg_is_in_recovery(), current_setting('server_version_num')::int")
@@ -74,19 +78,18 @@ class Examination:
         found: list[Finding] = []
         async with _closing(Database(self._settings.database)) as database:
             found += await self._apart(["database"], self._database(database))
-            found += await self._apart(["migrations"], self._migrations(database))
+            reached = found[0].verdict is Verdict.OK
             tokens, finding = self._key_store()
             found.append(finding)
             await self._read_nodes(database)
             found.append(self._node_keys(tokens))
-            found += await self._apart(["listener_echo"], self._listener_echo(database))
+            for check, act in (("migrations", self._migrations), ("listener_echo", self._listener_echo)):
+                found += await self._apart([check], act(database)) if reached else [unseen(check, "needs the database")]
         if self._edge is not None:
-            reached = await self._apart(["edge"], self._reach(self._edge))
-            there = all(each.verdict is Verdict.OK for each in reached)
-            found += reached
+            found += await self._apart(["edge"], self._reach(self._edge))
             found += (
                 await self._at_the_edge(self._edge, tokens)
-                if there
+                if found[-1].verdict is Verdict.OK
                 else [unseen(each, "the edge was not reached") for each in AT_THE_EDGE]
             )
         found.append(server_judgement.clock(self._skews, self._settings.cluster.clock_warn))
@@ -188,9 +191,8 @@ class Examination:
         found = await self._apart(["routing.repeat", "routing.pairs", "routing.nodes"], routing())
         found += await self._apart(["spellings"], spellings())
         found += await self._apart(["upgrade"], upgrade())
-        signed = ("buffering", "idle", "trusted_proxies", "origins")
         if tokens is None:
-            return found + [unseen(each, "needs the key store, to sign the probe") for each in signed]
+            return found + [unseen(each, "needs the key store, to sign the probe") for each in ("probe", *_SIGNED)]
 
         async def seen() -> list[Finding]:
             answers = [
@@ -199,7 +201,11 @@ class Examination:
             ]
             self._skews |= {f"node {each.node_id}": each.skew_s for each in answers if each.skew_s is not None}
             dialled = canonical_origin(edge.url)
-            return [edge_judgement.trusted_proxies(answers[0], FORGED), edge_judgement.origins(answers, dialled)]
+            return [
+                ok("probe", f"answered by {len(answers)} nodes"),
+                edge_judgement.trusted_proxies(answers[0], FORGED),
+                edge_judgement.origins(answers, dialled),
+            ]
 
         async def held() -> list[Finding]:
             hold_s = HOLD * self._settings.wire.ping_interval
@@ -207,8 +213,10 @@ class Examination:
             answer = await asyncio.to_thread(edge.held, session_id, token, hold_s)
             return [edge_judgement.buffering(answer), edge_judgement.idle(answer)]
 
-        found += await self._apart(["trusted_proxies", "origins"], seen())
-        return found + await self._apart(["buffering", "idle"], held())
+        answered = await self._apart(["probe", "trusted_proxies", "origins"], seen())
+        if answered[0].verdict is not Verdict.OK:
+            return found + answered + [unseen(each, "probe failed") for each in ("buffering", "idle")]
+        return found + answered + await self._apart(["buffering", "idle"], held())
 
     def _configuration(self, conf: Path) -> list[Finding]:
         terminal = self._settings.terminal

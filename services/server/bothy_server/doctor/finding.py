@@ -119,6 +119,12 @@ CHECKS = {
             "pass Upgrade and Connection on in the locations of the three socket paths",
         ),
         Check(
+            "probe",
+            "a node behind the edge answers a question that this machine signed",
+            "why it does not: node_keys tells of keys",
+            "pass Authorization on at the edge, and share secrets.signing_key_dir between all nodes and this machine",
+        ),
+        Check(
             "buffering",
             "the first bytes of an answer on a stream path pass while the rest is not there",
             "the socket itself, which nginx never buffers",

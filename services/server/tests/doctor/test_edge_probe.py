@@ -51,6 +51,12 @@ def test_a_refused_probe_is_no_silence_that_was_cut(status: int, told: str) -> N
                 ask()
 
 
+@pytest.mark.parametrize("url", ["http://a..example.com", "http://" + "a" * 64 + ".example.com"])
+def test_a_name_that_cannot_be_is_no_edge(url: str) -> None:
+    with pytest.raises(EdgeError):
+        Edge(url).reach()
+
+
 def test_an_answer_without_an_end_is_not_read() -> None:
     with answering(426, b"x" * (ANSWER_BYTES + 1)) as edge, pytest.raises(EdgeError, match="more than"):
         edge.answers([uuid4()])
