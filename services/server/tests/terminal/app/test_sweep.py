@@ -22,6 +22,12 @@ async def lab(rows):
     return device, await rows.host(device)
 
 
+@pytest.fixture(autouse=True)
+async def alone(rows):
+    """What other tests left grows old meanwhile, and a sweep ends whatever it finds."""
+    await rows.run("DELETE FROM terminal_sessions")
+
+
 def new_sweep(rows, *, limits=LIMITS, prunes=()):
     return Sweep(rows.uow, rows.clock, limits, prunes)
 
