@@ -276,9 +276,16 @@ async def test_an_operator_asks_a_node_by_its_row(database_url, tmp_path):
         assert (await ready(stays.node)).status_code == 200
 
 
-async def test_a_web_page_cannot_ask(database_url, tmp_path):
-    async with two(database_url, tmp_path) as running, httpx.AsyncClient(trust_env=False) as rest:
+async def test_only_its_own_machine_can_ask_and_no_web_page_of_it(database_url, tmp_path):
+    elsewhere = httpx.AsyncHTTPTransport(local_address="127.0.0.2")
+    async with (
+        two(database_url, tmp_path) as running,
+        httpx.AsyncClient(trust_env=False) as rest,
+        httpx.AsyncClient(trust_env=False, transport=elsewhere) as other,
+    ):
         node = running.nodes[0].node
+        assert (await other.get(f"http://{node.internal}/readyz")).status_code == 200
+        assert (await other.post(f"http://{node.internal}/drain")).status_code == 403
         page = {"Origin": "https://evil.example.com"}
         assert (await rest.post(f"http://{node.internal}/drain", headers=page)).status_code == 403
         assert (await rest.get(f"http://{node.internal}/drain")).status_code == 405
@@ -299,6 +306,13 @@ async def beside_a_process(database_url, tmp_path, **settings):
         with serving(database_url, tmp_path, "all", **environment) as process:
             await asyncio.to_thread(process.said, "ready")
             yield running, process
+
+
+def drain_self(process, *words: str):
+    """What the command says on the machine of this process."""
+    command = [*BOTHY_SERVER, "node", "drain", "--self", *words]
+    options = {"env": process.environment, "capture_output": True, "text": True, "timeout": 4 * PATIENCE_S}
+    return subprocess.run(command, check=False, **options)
 
 
 async def test_sigterm_is_a_drain_and_the_process_ends_well(database_url, tmp_path):
@@ -350,11 +364,14 @@ async def test_a_drain_that_hangs_ends_in_its_time(database_url, tmp_path):
         await host.connect(process.url)
         session_id, client, data = await met(running, device, host, at=process.url)
         data.socket.transport.pause_reading()
-        process.process.terminate()
+        asked = await asyncio.to_thread(drain_self, process)
+        assert asked.returncode == 1
+        assert asked.stdout.splitlines()[-1] == "over: 0 control connections, 1 sides, 0 other connections left"
+        assert asked.stderr == (
+            "bothy-server: the node ended before everything had left; clients dial again by themselves\n"
+        )
         assert await ends(client) == [LEAVES]
         assert await asyncio.to_thread(process.process.wait, PATIENCE_S) == 0
-        last = [json.loads(line) for line in process.rest() if "draining" in line][-1]
-        assert (last["step"], last["sides"]) == ("over", 1)
         assert await states(running, [session_id], "active", "detached")
         data.cut()
 
@@ -364,10 +381,7 @@ async def test_the_node_of_this_machine_is_followed_to_its_end(database_url, tmp
     async with beside_a_process(database_url, tmp_path) as (running, process):
         _, host = await running.couple()
         control = await host.connect(process.url)
-        command = [*BOTHY_SERVER, "node", "drain", "--self", *form]
-        asked = await asyncio.to_thread(
-            subprocess.run, command, env=process.environment, capture_output=True, text=True, timeout=60
-        )
+        asked = await asyncio.to_thread(drain_self, process, *form)
         assert (asked.returncode, asked.stderr) == (0, "")
         if form:
             assert json.loads(asked.stdout) == {
@@ -386,13 +400,11 @@ async def test_the_node_of_this_machine_is_followed_to_its_end(database_url, tmp
 async def test_an_answer_that_is_none_is_told(database_url, tmp_path):
     with serving(database_url, tmp_path, "worker") as process:
         await asyncio.to_thread(process.said, "ready")
-        command = [*BOTHY_SERVER, "node", "drain", "--self"]
-        run = {"env": process.environment, "capture_output": True, "text": True, "timeout": 60}
-        refused = await asyncio.to_thread(subprocess.run, command, **run)
+        refused = await asyncio.to_thread(drain_self, process)
         assert (refused.returncode, refused.stdout) == (1, "")
         assert "is a worker, or a node that does not serve yet" in refused.stderr
         process.process.terminate()
         await asyncio.to_thread(process.process.wait, PATIENCE_S)
-        nobody = await asyncio.to_thread(subprocess.run, command, **run)
+        nobody = await asyncio.to_thread(drain_self, process)
         assert (nobody.returncode, nobody.stdout) == (1, "")
         assert "nothing answers at server.internal_listen" in nobody.stderr
