@@ -19,6 +19,9 @@ from runner import run
 from scenarios import SCENARIOS
 
 from bothy_kit.figures import leave
+from bothy_kit.nginx import NginxError
+from bothy_kit.postgres import PostgresMissingError
+from bothy_kit.programs import ProgramError
 
 
 def main() -> int:
@@ -26,7 +29,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="each fault once, with shortened time limits")
     parser.add_argument("--json", action="store_true", help="print the result as JSON, and the progress elsewhere")
-    parser.add_argument("--only", metavar="WORDS", default="", help="scenarios whose name holds these words")
+    parser.add_argument(
+        "--only", metavar="WORDS", default="", help="scenarios whose name holds one of these, separated by commas"
+    )
     wanted = parser.parse_args()
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, _stop)
@@ -35,11 +40,12 @@ def main() -> int:
     def say(what: str) -> None:
         print(f"{time.monotonic() - begun:6.1f} s  {what}", file=sys.stderr if wanted.json else sys.stdout, flush=True)
 
-    results = run(
-        [each for each in SCENARIOS if any(word in each.name for word in wanted.only.split(","))],
-        quick=wanted.quick,
-        say=say,
-    )
+    chosen = [each for each in SCENARIOS if any(words in each.name for words in wanted.only.split(","))]
+    try:
+        results = run(chosen, quick=wanted.quick, say=say)
+    except (ProgramError, NginxError, PostgresMissingError) as error:
+        print(f"failed: {error}", file=sys.stderr)
+        return 1
     if wanted.json:
         print(json.dumps([asdict(each) for each in results], indent=1))
     else:

@@ -10,7 +10,7 @@ from stage import Stage
 
 from bothy_kit.demo_world import Node
 from bothy_kit.network import Direction, Network
-from bothy_kit.person import RESET, person
+from bothy_kit.person import RESET, PersonError, person
 from bothy_kit.programs import command
 
 _DRAIN_S = 120.0
@@ -38,7 +38,7 @@ def drain_node(stage: Stage) -> Iterator[float]:
     """The node that relays is asked to end."""
     node = stage.relay()
     begun = time.monotonic()
-    stage.world.nodes[node].stop(within_s=_DRAIN_S)
+    _drain(stage, node)
     try:
         yield begun
     finally:
@@ -49,8 +49,8 @@ def drain_node(stage: Stage) -> Iterator[float]:
 def restart_nodes(stage: Stage) -> Iterator[float]:
     """Every node is asked to end and started again, one after the other."""
     begun = time.monotonic()
-    for node, program in stage.world.nodes.items():
-        program.stop(within_s=_DRAIN_S)
+    for node in stage.world.nodes:
+        _drain(stage, node)
         _start(stage, node)
     yield begun
 
@@ -115,14 +115,6 @@ def cut_both(stage: Stage) -> Iterator[float]:
 
 
 @contextmanager
-def half_close(stage: Stage) -> Iterator[float]:
-    """One direction of one network ends, and the other one goes on."""
-    begun = time.monotonic()
-    _networks(stage)[stage.chance.randrange(2)].half_close(stage.chance.choice(("up", "down")))
-    yield begun
-
-
-@contextmanager
 def cut_somewhere(stage: Stage) -> Iterator[float]:
     """A connection ends behind any byte, in any direction, while both ways are busy."""
     device, host = _networks(stage)
@@ -136,6 +128,18 @@ def cut_somewhere(stage: Stage) -> Iterator[float]:
     happened = way.cut_after(stage.chance.randrange(most), direction)
     happened.wait(_CUT_WITHIN_S)
     yield time.monotonic()
+
+
+def half_close(network: int, direction: Direction) -> Fault:
+    """A fault: one direction of one network ends, and the other one goes on."""
+
+    @contextmanager
+    def fault(stage: Stage) -> Iterator[float]:
+        begun = time.monotonic()
+        _networks(stage)[network].half_close(direction)
+        yield begun
+
+    return fault
 
 
 def cut_in_header(network: int, direction: Direction, count: int) -> Fault:
@@ -177,6 +181,13 @@ def _lost(networks: Sequence[Network], seconds: float) -> Iterator[float]:
     for each in networks:
         each.heal()
     yield begun
+
+
+def _drain(stage: Stage, node: Node) -> None:
+    """Raises :class:`PersonError` when it has to be killed in the end."""
+    status = stage.world.nodes[node].stop(within_s=_DRAIN_S)
+    if status != 0:
+        raise PersonError(f"{node.name} was asked to end and ended with {status}")
 
 
 def _start(stage: Stage, node: Node) -> None:

@@ -40,6 +40,8 @@ _HEADER = tuple(
 )
 """A masked header of a short frame has 6 bytes, of a longer one 8; unmasked 2 and 4."""
 
+_HALVES = tuple(faults.half_close(network, direction) for network in range(2) for direction, _ in _LONGEST)
+
 SCENARIOS = (
     Scenario("a node is killed", (faults.kill_node,), full=20),
     Scenario("a node is drained", (faults.drain_node,)),
@@ -52,7 +54,7 @@ SCENARIOS = (
     Scenario("the host's network is away", (faults.lose_host,), full=2),
     Scenario("both networks are away", (faults.lose_both,), full=2),
     Scenario("both networks are cut", (faults.cut_both,), full=10),
-    Scenario("one direction ends", (faults.half_close,), quick=2, full=10),
+    Scenario("one direction ends", _HALVES, full=3),
     Scenario("a second device in between", (faults.second_device,), full=3, promise="screen"),
     Scenario("cut at each byte of a header", _HEADER, hurried=True, full=1, rate=0),
     Scenario("cut at any byte", (faults.cut_somewhere,), hurried=True, quick=10, full=200, rate=100_000),

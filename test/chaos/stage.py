@@ -36,7 +36,7 @@ FULL = Scale(
     database_s=60,
     flood=256 * 1024,
 )
-"""The defaults: longest of them is ``terminal.stall_timeout``, 120 s."""
+"""The defaults; the longest that waits for somebody asleep, and does not end the session, is ``terminal.stall_timeout``."""
 
 _QUICK = Terms(
     server={

@@ -128,8 +128,9 @@ class Person:
         self.keep_typing(on=False)
         self.wait_for_echo()
         self.type(pulse.END, counts=False)
-        self._over.wait(_PATIENCE_S)
-        status = self._process.wait(_PATIENCE_S)
+        if not self._over.wait(_PATIENCE_S):
+            raise PersonError("the device does not end with its program")
+        status = self._process.wait()
         shown = bytes(self._shown).partition(pulse.BEGIN)[2]
         return account(shown, self.typed, status)
 
