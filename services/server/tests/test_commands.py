@@ -293,8 +293,18 @@ def test_keys_go_to_another_machine(environment, bothy_server, tmp_path):
     assert bothy_server("keys", "import", str(copy)).out == f"stored 2 signing keys in {tmp_path / 'other'}\n"
     assert bothy_server("keys", "list", "--json").out == listed
     assert bothy_server("keys", "import", str(copy), "--json").out == '{"stored": []}\n'
+    copy.chmod(0o640)
+    assert f"others may read {copy}: " in bothy_server("keys", "import", str(copy)).err
     copy.write_bytes(b"\xff")
     assert bothy_server("keys", "import", str(copy)).line == f"{copy} is no text"
+
+
+def test_keys_are_not_shown_on_a_terminal(environment, bothy_server, monkeypatch):
+    bothy_server("keys", "init")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    refused = bothy_server("keys", "export", "-")
+    assert refused.line.startswith("the output is a terminal")
+    assert refused.out == ""
 
 
 # ---- persons and hosts --------------------------------------------------------------------------------------------

@@ -84,14 +84,15 @@ def keys_export(file: Path, as_json: bool) -> None:
 def keys_import(file: TextIO, as_json: bool) -> None:
     """Add the signing keys of FILE, or of the input with `-`, made by `keys export`. All of them or none."""
     directory = secrets_in_force().signing_key_dir
-    status = os.fstat(file.fileno())
-    if stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
-        click.echo(f"{file.name} is open to other accounts: whoever read it can sign as this server", err=True)
     try:
         text = file.read(_LONGEST_COPY)
     except UnicodeDecodeError:
         fail(f"{file.name} is no text")
-    stored = guarded(lambda: import_keys(directory, read_bundle(text)))
+    found = guarded(lambda: read_bundle(text))
+    status = os.fstat(file.fileno())
+    if stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
+        click.echo(f"bothy-server: others may read {file.name}: whoever did can sign as this server", err=True)
+    stored = guarded(lambda: import_keys(directory, found))
     if as_json:
         click.echo(json.dumps({"stored": [_key(each) for each in stored]}))
     else:
