@@ -65,7 +65,9 @@ async def look(clock, seconds):
 
 async def test_nothing_happens_before_it_is_asked(drain, parts):
     await asyncio.sleep(0)
-    assert parts.did == []
+    assert (parts.did, drain.begun) == ([], False)
+    drain.begin()
+    assert drain.begun
 
 
 async def test_it_obeys_in_order_and_once(drain, clock, parts, caplog):
@@ -95,6 +97,17 @@ async def test_it_obeys_in_order_and_once(drain, clock, parts, caplog):
     ]
     logged = [(each.step, each.controls, each.sides) for each in caplog.records if each.message == "draining"]
     assert logged == [("notice", 1, 2), ("controls", 1, 2), ("sides", 0, 2), ("over", 0, 0)]
+
+
+async def test_what_did_not_change_is_not_logged_again(drain, clock, parts, caplog):
+    caplog.set_level("INFO")
+    parts.now = Left(0, 2)
+    drain.begin()
+    await look(clock, 2)
+    for _ in range(5):
+        await look(clock, 0.5)
+    assert parts.did == ["turn away", "listener", *[("sides", 3)] * 6]
+    assert [each.step for each in caplog.records if each.message == "draining"] == ["notice", "sides"]
 
 
 async def test_one_that_is_cut_short_leaves_nobody_waiting(clock, parts):
