@@ -71,13 +71,12 @@ class Connector:
 
     async def part(self, code: int) -> None:
         """Send what is left, then the close code; a relay that takes nothing gets a moment only."""
-        if self._talk is not None:
+        if self._talk is not None and self._task is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_TIMEOUT):
                     await self._talk.sent.wait()
-            self._talk.hang_up(code)
-            if self._task is not None:
-                await asyncio.wait([self._task])
+                    self._talk.hang_up(code)
+                    await asyncio.wait([self._task])
         self._drop()
 
     def _replace(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:

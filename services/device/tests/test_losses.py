@@ -265,7 +265,7 @@ OPERATIONS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(OPERATIONS, max_size=60))
 def test_nothing_is_typed_twice_shown_twice_or_lost_without_a_word(operations):
     world = World()
