@@ -68,8 +68,12 @@ class Output:
         return isinstance(self._audience, Watched) and self._audience.sent >= self._ring.end
 
     def printed(self, data: bytes) -> None:
-        """The program printed."""
-        self._ring.append(data)
+        """The program printed; at its exit more than :meth:`wants` said, because nobody can read it later."""
+        match self._audience:
+            case Watched(position) | Joining(_, position):
+                self._ring.append(data, keep=position)
+            case Absent():
+                self._ring.append(data)
         self._show()
 
     def acknowledged(self, position: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Ring:
-    """Keeps at most ``capacity`` bytes; the oldest go first."""
+    """Keeps at most ``capacity`` bytes, unless it was told to keep more; the oldest go first."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -17,11 +17,12 @@ class Ring:
         """Position of the oldest byte that is still here."""
         return self.end - len(self._data)
 
-    def append(self, data: bytes) -> None:
-        """Add output."""
+    def append(self, data: bytes, keep: int | None = None) -> None:
+        """Add output. What stands at the position ``keep`` or behind it stays, whatever the capacity."""
         self._data += data
         self.end += len(data)
-        del self._data[: max(len(self._data) - self._capacity, 0)]
+        gone = max(len(self._data) - self._capacity, 0)
+        del self._data[: gone if keep is None else min(gone, max(keep - self.start, 0))]
 
     def slice(self, start: int, end: int) -> bytes:
         """The bytes between two positions, as far as they are still here."""

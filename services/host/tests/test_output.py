@@ -151,3 +151,11 @@ def test_what_no_device_took_is_counted():
     output.joining(output.end)
     output.joined()
     assert output.unacknowledged == 0
+
+
+def test_what_a_program_printed_at_its_exit_is_sent_however_much_it_is():
+    output = watched(make(replay=100, window=50))
+    output.printed(b"z" * 1000)
+    assert output.take(400) == b"z" * 400
+    assert output.take(1000) == b"z" * 600
+    assert output.complete

@@ -507,6 +507,23 @@ async def test_exit_is_delivered_to_a_device_that_comes_back(start, server):
     await server.hears(frames.HostSessionEnded, session_id=device.session_id)
 
 
+async def test_what_the_kernel_held_at_the_exit_fits_beside_the_smallest_window(start, base_settings, eventually):
+    small = "[host]\nreplay_bytes = 4096\nrepaint_bytes = 4096\n"
+    window = "[channel]\noutput_window = 4096\noutput_window_min = 4096\noutput_window_max = 4096\n"
+    machine = await start(base_settings.replace("[host]\n", small) + window)
+    device, side = await machine.session()
+    await device.open(side)
+    await device.type(b"stty -echo; echo rea''dy\n")
+    await device.changes.until(lambda: b"ready" in device.output and device.output.endswith(b"$ "))
+    device.greedy, shown = False, len(device.output)
+    await device.type(b"exec bash -c 'yes & sleep 0.5; exit 3'\n")
+    session = machine.sessions._running[device.session_id]
+    await eventually(lambda: session._status == 3)
+    device.greedy = True
+    await device.process(len(device.output) - shown)
+    assert await device.exits() == 3
+
+
 async def test_lone_opening_that_ends_4102_is_forgotten(start, server, eventually):
     server.refuse_data = [4102]
     machine = await start()
