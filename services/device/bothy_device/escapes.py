@@ -52,6 +52,11 @@ class EscapeParser:
         self._pasting = False
         self._tail = b""
 
+    @property
+    def pasting(self) -> bool:
+        """Whether a bracketed paste is under way, behind what was handed out last."""
+        return self._pasting
+
     def feed(self, data: bytes) -> Iterator[Keys | Command]:
         """Everything in ``data``, in order. An escape character whose next byte is missing is held back."""
         text = self._tail + data

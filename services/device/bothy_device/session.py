@@ -38,6 +38,7 @@ from bothy_device.events import (
     Woke,
     Written,
 )
+from bothy_device.keeping import Keeping
 from bothy_device.outage import Choice, Kept
 from bothy_device.reconnect import Declined
 from bothy_device.waiting import WAITING_AFTER, Limits, Waiting
@@ -90,6 +91,7 @@ class Session:
         self._piped = escape is None
         self._escape = (escape or b"").decode()
         self._parser = EscapeParser(escape or b"")
+        self._keeping = Keeping()
         self._size = self._told = _clamped(size)
         self._begun = False
         self._help_pings = False
@@ -297,11 +299,11 @@ class Session:
         return None
 
     def _type(self, keys: bytes) -> None:
-        if not self._end.open and not self._piped:
-            room = max(0, self._input_buffer_bytes - self._end.pending_input)
-            if room < len(keys):
-                self._effects.append(Bell())
-            keys = keys[:room]
+        kept = self._end.open or self._piped
+        room = None if kept else self._input_buffer_bytes - self._end.pending_input
+        keys, dropped = self._keeping.admit(keys, pasting=self._parser.pasting, room=room)
+        if dropped:
+            self._effects.append(Bell())
         if keys:
             self._end.write(keys)
 

@@ -225,6 +225,7 @@ def test_unpaired_is_answered_once_and_typed_keys_are_kept(world):
     assert world.later(1.0) == [Status("lab-1 is away; waiting; Ctrl-C gives up")]
     assert world.feed(Typed(b"12345")) == [Status("lab-1 is away; waiting; 5 keys waiting, Ctrl-C drops them")]
     assert world.feed(Typed(b"6789012")) == [Bell()]
+    assert world.feed(Typed(b"67890")) == []
     assert world.later(1.0) == [Status("lab-1 is away; waiting; 10 keys waiting, Ctrl-C drops them")]
     assert world.typed == b""
     assert world.pair() == [Status("reconnected after 2 s")]
