@@ -129,6 +129,7 @@ async def test_no_spelling_splits_the_sides_of_a_session(count: int) -> None:
             @example(IDS[0], [], [])
             @example(IDS[1], [Behind("/")], [])
             @example(IDS[2], [PutAtSlash(4, "//")], [PutAtSlash(4, "/./")])
+            @example(IDS[4], [], [Behind(" ")])
             @example(IDS[3], [Put(30, "%{1:02x}")], [Put(30, "%{1:02X}")])
             def spelt(session_id: str, device: list[Change], host: list[Change]) -> None:
                 home = asked(url, stream_path(session_id))
@@ -138,7 +139,7 @@ async def test_no_spelling_splits_the_sides_of_a_session(count: int) -> None:
                     for change in made:
                         target = change.on(target)
                     answer = asked(url, target)
-                    if target == canonical:
+                    if target.rstrip(" ") == canonical:  # any number of spaces may stand before the version
                         assert answer == home
                     elif meant(target):
                         assert (answer.status // 100, answer.node) == (4, None)
