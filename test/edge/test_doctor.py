@@ -202,6 +202,13 @@ async def test_a_database_that_is_away_hides_nothing_else(database_url: str, tmp
         assert seen(findings, "key_store").verdict is Verdict.OK
 
 
+async def test_a_file_that_is_no_configuration_is_told(database_url: str, tmp_path: Path) -> None:
+    (tmp_path / "nginx.conf").write_text("http {")
+    async with cluster(database_url, tmp_path) as running:
+        findings = await Examination(running.settings, None, tmp_path / "nginx.conf").run()
+        assert red(findings) == {"conf.file"}, table(findings)
+
+
 async def test_a_machine_with_other_keys_is_told_so_and_blames_no_edge(database_url: str, tmp_path: Path) -> None:
     async with examined(database_url, tmp_path, keys=tmp_path / "others") as (findings, _):
         assert red(findings) == {"node_keys", "probe"}, table(findings)

@@ -30,6 +30,9 @@ from bothy_wire.limits import (
 WAIT_S = 5.0
 """Longest wait for one answer of a healthy edge. No key: it only bounds how long the doctor takes to see a fault."""
 
+PASS_S = 60.0
+"""Longest time for one pass over all made-up sessions; a healthy edge needs a second."""
+
 ANSWER_BYTES = 64 * 1024
 """Most that is read of one answer, or of one line of it: what stands at the edge's address may be anything."""
 
@@ -80,10 +83,13 @@ class Edge:
 
     def _nodes(self, ids: Sequence[UUID], path_of: Callable[[object], str]) -> dict[UUID, str]:
         found: dict[UUID, str] = {}
+        deadline = time.monotonic() + PASS_S
         order = random.sample(ids, len(ids))
         for start in range(0, len(order), 50):  # nginx closes a connection after keepalive_requests
             with self._connection() as connection:
                 for each in order[start : start + 50]:
+                    if time.monotonic() > deadline:
+                        raise EdgeError(f"{self.url} answered {len(found)} of {len(ids)} requests in {PASS_S:.0f} s")
                     connection.request("GET", path_of(each))
                     answer = connection.getresponse()
                     answer.read(ANSWER_BYTES)

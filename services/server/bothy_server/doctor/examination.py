@@ -221,9 +221,13 @@ class Examination:
     def _configuration(self, conf: Path) -> list[Finding]:
         terminal = self._settings.terminal
         try:
-            return nginx_conf.judge(nginx_conf.read(conf), terminal.idle_timeout + terminal.idle_grace)
+            read = nginx_conf.read(conf)
         except nginx_conf.ConfError as error:
-            return [failed("conf.upstreams", str(error))]
+            return [failed("conf.file", str(error)), *(unseen(each, "conf.file failed") for each in nginx_conf.JUDGED)]
+        return [
+            ok("conf.file", str(conf)),
+            *nginx_conf.judge(read, terminal.idle_timeout + terminal.idle_grace),
+        ]
 
 
 def _made_up() -> UUID:

@@ -149,6 +149,12 @@ CHECKS = {
             "add the address that clients dial to server.public_origins",
         ),
         Check(
+            "conf.file",
+            "the file and what it includes can be read",
+            "whether nginx takes it: `nginx -t` tells",
+            "name the file that nginx is started with, and let this account read what it includes",
+        ),
+        Check(
             "conf.zone",
             "the upstream of the stream paths shares its state between nginx's workers",
             "whether nginx runs with this file",

@@ -31,6 +31,9 @@ class Directive:
         return (each for each in self.block if each.name == name)
 
 
+JUDGED = ("conf.zone", "conf.upstreams", "conf.hash", "conf.timeout")
+
+
 class ConfError(Exception):
     """The file cannot be read as nginx's configuration."""
 
@@ -45,10 +48,9 @@ def read(path: Path) -> Directive:
 
 def judge(conf: Directive, longest_silence_s: float) -> list[Finding]:
     """``longest_silence_s``: how long a quiet terminal lives."""
-    checks = ("conf.zone", "conf.upstreams", "conf.hash", "conf.timeout")
     ways = [found for path in (stream_path(_SAMPLE), data_path(_SAMPLE)) if (found := _way(conf, path)) is not None]
     if len(ways) < 2:
-        return [unseen(check, "no location with an upstream was found for both stream paths") for check in checks]
+        return [unseen(check, "no location with an upstream was found for both stream paths") for check in JUDGED]
     upstreams = {each.arguments[0]: each for _, each in ways}
     return [
         _zone(upstreams.values()),
@@ -68,19 +70,21 @@ def _file(path: Path, folder: Path) -> Iterator[Directive]:
         raise ConfError(f"{path}: {error}") from error
     tokens = [match[0] for match in _TOKEN.finditer(text) if not match[0].startswith("#")]
     try:
-        yield from _block(iter(tokens), folder)
+        yield from _block(iter(tokens), folder, inner=False)
     except IndexError as error:
         raise ConfError(f"{path} is no configuration of nginx; `nginx -t` says more") from error
 
 
-def _block(tokens: Iterator[str], folder: Path) -> Iterator[Directive]:
+def _block(tokens: Iterator[str], folder: Path, *, inner: bool) -> Iterator[Directive]:
     words: list[str] = []
     for token in tokens:
         match token:
-            case "}":
+            case "}" if inner and not words:
                 return
+            case "}":
+                raise IndexError("an end without a begin, or a directive without an end")
             case "{":
-                yield Directive(words[0], tuple(words[1:]), tuple(_block(tokens, folder)))
+                yield Directive(words[0], tuple(words[1:]), tuple(_block(tokens, folder, inner=True)))
                 words = []
             case ";":
                 if words[0] == "include":
@@ -91,8 +95,8 @@ def _block(tokens: Iterator[str], folder: Path) -> Iterator[Directive]:
                 words = []
             case _:
                 words.append(token[1:-1] if token[0] in "\"'" else token)
-    if words:
-        raise IndexError("a directive without an end")
+    if words or inner:
+        raise IndexError("a directive or a block without an end")
 
 
 def _included(name: Path) -> list[Path]:

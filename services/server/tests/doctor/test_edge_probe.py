@@ -12,6 +12,7 @@ import pytest
 from websockets.sync.server import ServerConnection, serve
 from websockets.typing import Subprotocol
 
+from bothy_server.doctor import edge_probe
 from bothy_server.doctor.edge_probe import ANSWER_BYTES, Edge, EdgeError
 from bothy_wire.limits import CONTROL_SUBPROTOCOL, DATA_SUBPROTOCOL, STREAM_SUBPROTOCOL
 
@@ -49,6 +50,12 @@ def test_a_refused_probe_is_no_silence_that_was_cut(status: int, told: str) -> N
         for ask in (lambda: edge.held(uuid4(), "token", 0.1), lambda: edge.seen(uuid4(), "token")):
             with pytest.raises(EdgeError, match=told):
                 ask()
+
+
+def test_an_edge_that_answers_slowly_does_not_hold_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edge_probe, "PASS_S", -1.0)
+    with answering(426, b"{}\n") as edge, pytest.raises(EdgeError, match="answered 0 of 1 requests"):
+        edge.answers([uuid4()])
 
 
 @pytest.mark.parametrize("url", ["http://a..example.com", "http://" + "a" * 64 + ".example.com"])

@@ -76,7 +76,18 @@ def test_a_file_that_is_spread_as_distributions_do(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["include nginx.conf;", "include absent/nginx.conf; ; }", "{ }", 'http { "'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "include nginx.conf;",
+        "include absent/nginx.conf; ; }",
+        "{ }",
+        'http { "',
+        "http {",
+        "http { } }",
+        "http { zone }",
+    ],
+)
 def test_what_is_no_configuration_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "nginx.conf").write_text(text)
     with pytest.raises(ConfError):
