@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, contextmanager
 
 from stage import Stage
 
-from bothy_kit.demo_world import Node
 from bothy_kit.network import Direction, Network
 from bothy_kit.person import RESET, PersonError, person
 from bothy_kit.programs import command
+from bothy_kit.world_parts import Node
 
 _DRAIN_S = 120.0
 _CUT_WITHIN_S = 60.0

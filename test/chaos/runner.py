@@ -11,10 +11,10 @@ from scenarios import Scenario
 from stage import FULL, QUICK, Scale, Stage
 
 from bothy_kit import pulse
-from bothy_kit.demo_world import HOST
 from bothy_kit.person import Account, PersonError, person
 from bothy_kit.programs import command
 from bothy_kit.spoilable_world import SpoilableWorld, spoilable_world
+from bothy_kit.world_parts import HOST
 
 Say = Callable[[str], None]
 

@@ -6,9 +6,9 @@ import random
 import time
 from dataclasses import dataclass, field
 
-from bothy_kit.demo_world import Node
 from bothy_kit.person import Person
 from bothy_kit.spoilable_world import SpoilableWorld, Terms
+from bothy_kit.world_parts import Node
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ import psycopg
 import pytest
 
 from bothy_kit.demo_check import opened
-from bothy_kit.demo_world import World, get, running_world
+from bothy_kit.demo_world import World, running_world
+from bothy_kit.world_parts import get
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,7 @@ def test_a_canary_is_nowhere_but_at_the_ends(world: World) -> None:
 
         api = [each for each in world.programs if each.name.startswith("api-")]
         for program in api:
-            assert not any(canary.encode() in area for area in memory(program.process.pid)), program.name
+            assert not any(canary.encode() in area for area in memory(program.pid)), program.name
 
         screen.type(b"exit 0\n")
         screen.finish()

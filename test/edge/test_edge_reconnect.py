@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-
 from bothy_kit.demo_check import opened
 from bothy_kit.demo_world import World, running_world
 
@@ -19,8 +17,7 @@ def kill_relay(world: World) -> None:
         for node, program in zip(world.nodes, world.programs, strict=False)
         if node.gauge("bothy_terminal_relay_pairs") == 1
     )
-    program.process.send_signal(signal.SIGKILL)
-    program.process.wait()
+    program.kill()
 
 
 def test_a_terminal_survives_its_node() -> None:

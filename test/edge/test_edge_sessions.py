@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from bothy_kit.demo_check import opened
-from bothy_kit.demo_world import World, get, running_world
+from bothy_kit.demo_world import World, running_world
+from bothy_kit.world_parts import get
 
 SIDES = ("client", "host")
 
@@ -79,12 +80,12 @@ def test_tmt15_through_nginx_with_hash_routing(hashed: World) -> None:
 
 
 def test_a_host_with_a_session_can_be_dialled_by_nobody(hashed: World) -> None:
-    service = hashed.programs[-1].process.pid
+    service = hashed.programs[-1].pid
     with opened(hashed) as (screen, ended):
         screen.type(b"exec sh\nPS1= PS2=; echo he''re\n")
         screen.expect(rb"here\r\n")
         assert bound_ports(service) == []
-        assert bound_ports(hashed.programs[0].process.pid), "what looks for ports finds those of a node"
+        assert bound_ports(hashed.programs[0].pid), "what looks for ports finds those of a node"
         screen.type(b"exit 0\n")
         screen.finish()
         assert ended() == 0

@@ -6,9 +6,9 @@ import random
 import time
 
 from bothy_kit.demo_check import Screen, on_terminal
-from bothy_kit.demo_world import HOST
 from bothy_kit.programs import command
 from bothy_kit.spoilable_world import SpoilableWorld, Terms, spoilable_world
+from bothy_kit.world_parts import HOST
 
 _DEATHS = 3
 _SEED = 20

@@ -14,12 +14,12 @@ import psycopg
 import pytest
 
 from bothy_kit.demo_check import Screen, on_terminal
-from bothy_kit.demo_world import HOST
 from bothy_kit.fake_device import FakeDevice
 from bothy_kit.fake_host import FakeHost
 from bothy_kit.programs import command
 from bothy_kit.sockets import FakeSide
 from bothy_kit.spoilable_world import SpoilableWorld, Terms, spoilable_world
+from bothy_kit.world_parts import HOST
 from bothy_wire.frames import HostSessionOpen, SidePaired
 from bothy_wire.ids import HostId
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import psycopg
 
 from bothy_kit.demo_check import on_terminal, opened
-from bothy_kit.demo_world import World, command, running_again, running_world, stop_nodes
+from bothy_kit.demo_world import World, running_again, running_world, stop_nodes
+from bothy_kit.programs import command
 
 _WAIT_S = 60.0
 

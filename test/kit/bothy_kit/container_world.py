@@ -11,10 +11,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bothy_kit.demo_world import HOST
 from bothy_kit.engine import LABEL, DockerError, Engine, Say, compose_binary, run
 from bothy_kit.images import ROOT, Images
 from bothy_kit.processes import reserved_port, scratch
+from bothy_kit.world_parts import HOST
 
 EDGE_INSIDE = "http://edge:8080"
 """The edge as the nodes reach it."""

@@ -14,9 +14,11 @@ from types import FrameType
 from typing import NoReturn
 
 from bothy_kit.demo_check import CheckError, check
-from bothy_kit.demo_world import HOST, DemoError, World, command, running_world
+from bothy_kit.demo_world import World, running_world
 from bothy_kit.nginx import NginxError
 from bothy_kit.postgres import PostgresMissingError
+from bothy_kit.programs import ProgramError, command
+from bothy_kit.world_parts import HOST
 
 _PR_SET_CHILD_SUBREAPER = 36
 _LEFT_S = 5.0
@@ -47,7 +49,7 @@ def main() -> int:
             say("stopping")
     except Stopped:
         pass
-    except (CheckError, DemoError, NginxError, PostgresMissingError) as error:
+    except (CheckError, ProgramError, NginxError, PostgresMissingError) as error:
         print(f"\nfailed: {error}", file=sys.stderr)
         return 1
     if _anything_left(folder):

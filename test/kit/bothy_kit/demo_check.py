@@ -19,8 +19,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from bothy_kit.demo_world import HOST, Node, Say, World, command
+from bothy_kit.demo_world import World
 from bothy_kit.processes import start, stop
+from bothy_kit.programs import command
+from bothy_kit.world_parts import HOST, Node, Say
 
 PAYLOAD_BYTES = 200_000
 EXIT_STATUS = 7

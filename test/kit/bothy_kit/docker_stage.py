@@ -15,10 +15,10 @@ from contextlib import suppress
 
 from bothy_kit.container_world import EDGE_INSIDE, ContainerWorld, running_containers
 from bothy_kit.demo_check import CheckError, exercise, on_terminal
-from bothy_kit.demo_world import HOST
 from bothy_kit.edge_container import check_edge
 from bothy_kit.engine import LABEL, DockerError, Engine, NoEngineError, Say, engine
 from bothy_kit.images import ROOT, Images, make_images
+from bothy_kit.world_parts import HOST
 
 _BUDGET_S = 600
 _AFTER_STOP = 6
