@@ -49,8 +49,8 @@ class Modes:
         self._changed: dict[int, bool] = {}
         self._tail = b""
 
-    def feed(self, data: bytes) -> None:
-        """Bytes that were written to the terminal."""
+    def feed(self, data: bytes) -> bool:
+        """Bytes that were written to the terminal; whether they reset it, and so cleared it."""
         text = self._tail + data
         reset = text.rfind(_HARD_RESET)
         if reset >= 0:
@@ -61,6 +61,7 @@ class Modes:
                 self._set(number, on=match[2] == b"h")
         unfinished = _UNFINISHED.search(text, max(0, len(text) - _TAIL))
         self._tail = unfinished[0] if unfinished else b""
+        return reset >= 0
 
     def _set(self, number: bytes, *, on: bool) -> None:
         mode = int(number) if 0 < len(number) <= 4 else 0

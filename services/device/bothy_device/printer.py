@@ -38,7 +38,8 @@ class Printer:
         self._modes = Modes()
         self._words: deque[bytes] = deque(maxlen=_WORDS)
         self._status: bytes | None = None
-        self._shown = False
+        """What changes the status line, until it is in the queue; ``_line`` says that it draws one."""
+        self._line = self._shown = False
 
     def write(self, data: bytes) -> None:
         """Remote output."""
@@ -57,13 +58,20 @@ class Printer:
             self._words.append(words)
         self._pump()
 
-    def status(self, text: str | None, columns: int) -> None:
-        """One line in reverse video at the top, where a shell's prompt seldom is; ``None`` takes it away."""
+    def status(self, text: str | None, columns: int) -> bool:
+        """One line in reverse video at the top, where a shell's prompt seldom is; ``None`` takes it away.
+
+        Whether what the program had there is lost now: not when it cleared the screen, and the line with it.
+        """
+        self._line = text is not None
+        if text is None and not self._shown:
+            self._status = None
+            return False
         line = b"\x1b[2K" if text is None else b"\x1b[7m %s \x1b[0m\x1b[K" % text[: max(0, columns - 2)].encode()
         # The cursor, its colours and origin mode are saved and brought back.
         self._status = b"\x1b7\x1b[?6l\x1b[1;1H\x1b[0m" + line + b"\x1b8"
-        self._shown = text is not None
         self._pump()
+        return text is None
 
     @property
     def full_screen(self) -> bool:
@@ -92,7 +100,8 @@ class Printer:
                     if count < len(data):
                         self._queue.appendleft((data[count:], remote))
                 if remote:
-                    self._modes.feed(data[:count])
+                    if self._modes.feed(data[:count]):
+                        self._shown = False
                     self._on_written(count)
         except BlockingIOError:
             pass
@@ -105,6 +114,8 @@ class Printer:
         """Put our words in front where they may stand; whether there is anything to write."""
         if self._modes.between_sequences and (not self._queue or self._queue[0][1]):
             words = b"".join(self._words) + (self._status or b"")
+            if self._status is not None:
+                self._shown = self._line
             self._words.clear()
             self._status = None
             if words:

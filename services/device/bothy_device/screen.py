@@ -130,8 +130,7 @@ class Screen:
     def status(self, text: str | None) -> None:
         """The status line; without a terminal to show it, its first words are said."""
         if self._has_display:
-            self._printer.status(text, self._size.columns)
-            if text is None and self._printer.full_screen:
+            if self._printer.status(text, self._size.columns) and self._printer.full_screen:
                 self._have_drawn_anew()
         elif text and self._status is None:
             self.say(text)

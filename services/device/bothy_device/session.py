@@ -213,6 +213,7 @@ class Session:
                     self._effects.append(Say(self._greeting))
                 if last:
                     self._greeting = None
+                    self._effects += self._waiting.again()
             case Exited(status):
                 self._exit = Leave(status)
                 self._acknowledge_exit()

@@ -61,6 +61,10 @@ class Waiting:
         gate = self._gate(pending, connected=connected)
         return gate + self._show(outage or self._line(pending, now), now)
 
+    def again(self) -> list[Effect]:
+        """The status that stands, for a screen that was cleared."""
+        return [Status(self._status[1])] if self._status else []
+
     def _gate(self, pending: int, *, connected: bool) -> list[Effect]:
         """A person's keys are always read, so that escapes work, except behind a paste that is too large."""
         limit = self._limits.paste_bytes if connected else self._limits.input_buffer_bytes

@@ -140,3 +140,38 @@ def test_last_words_to_nobody():
     write_out(writer, b"x", 1)
     os.close(writer)
     write_out(writer, b"x", 1)
+
+
+async def test_a_line_that_the_program_cleared_away_takes_nothing_with_it(display):
+    display.printer.status("trouble", 80)
+    display.printer.write(b"\x1bcfresh")
+    assert display.printer.status(None, 80) is False
+    display.printer.write(b"end")
+    assert (await display.shown(lambda seen: seen.endswith(b"end"))).endswith(b"\x1bcfreshend")
+
+
+async def test_a_line_goes_and_says_that_it_covered_something(display):
+    display.printer.status("trouble", 80)
+    assert display.printer.status(None, 80) is True
+    assert display.printer.status(None, 80) is False
+    display.printer.write(b"end")
+    assert (await display.shown(lambda seen: seen.endswith(b"end"))).count(b"\x1b[2K") == 1
+
+
+async def test_a_line_that_waits_behind_a_sequence_is_drawn_behind_a_reset_and_goes(display):
+    display.printer.write(b"\x1b]0;ti")
+    display.printer.status("trouble", 80)
+    display.printer.write(b"tle\x07\x1bc")
+    display.printer.status("more trouble", 80)
+    assert display.printer.status(None, 80) is True
+    display.printer.write(b"end")
+    seen = await display.shown(lambda seen: seen.endswith(b"end"))
+    assert seen.rindex(b"\x1b[2K") > seen.rindex(b"more trouble") > seen.index(b"\x1bc")
+
+
+async def test_a_line_that_was_never_drawn_is_not_drawn_when_it_is_over(display):
+    display.printer.write(b"\x1b]0;ti")
+    display.printer.status("trouble", 80)
+    assert display.printer.status(None, 80) is False
+    display.printer.write(b"tle\x07end")
+    assert b"trouble" not in await display.shown(lambda seen: seen.endswith(b"end"))

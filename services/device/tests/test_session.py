@@ -622,3 +622,11 @@ def test_without_reconnecting_the_first_loss_is_the_end():
     assert world.feed(Closed(1006, "")) == [
         Leave(255, f"the connection was lost; the session goes on: bothy attach {world.session_id}")
     ]
+
+
+def test_a_repaint_clears_the_line_and_it_is_shown_again(world):
+    shown_outage(world)
+    assert dial(world)[-1] == Status("reconnected after 1 s")
+    world.host.repaint(b"\x1bc$ ")
+    assert world.deliver() == [Show(b"\x1bc$ "), Status("reconnected after 1 s")]
+    assert world.later(3.0) == [Status(None)]
