@@ -63,6 +63,14 @@ class Socket(ClientConnection):
         super().data_received(data)
 
 
+class _Dial(connect):
+    """Only the relay itself is dialled: no answer of it leads to another address."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        """Follow none."""
+        return exc
+
+
 class Stream:
     """An identified stream connection."""
 
@@ -123,7 +131,7 @@ async def dial(
     Raises :class:`StreamClosedError` when the relay closes it with a code, :class:`Unreachable` when it is not found.
     """
     try:
-        connection = await connect(
+        connection = await _Dial(
             "ws" + login.server.removeprefix("http") + path,
             subprotocols=[Subprotocol(STREAM_SUBPROTOCOL)],
             compression=None,  # ciphertext does not shrink

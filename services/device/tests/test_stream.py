@@ -8,7 +8,7 @@ import pytest
 import websockets
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bothy_device.failure import Failure
+from bothy_device.failure import Failure, Unreachable
 from bothy_device.settings import Wire
 from bothy_device.state import Login
 from bothy_device.stream import StreamClosedError, dial
@@ -199,3 +199,29 @@ async def test_watching_ends_with_the_connection():
         with pytest.raises(StreamClosedError):
             await opened.receive()
         await asyncio.wait_for(opened.watch(0.01, 10), 20)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_relay_that_names_another_address_is_not_followed(status):
+    went = []
+
+    def elsewhere(connection, request):
+        went.append(request.path)
+        return connection.respond(404, "")
+
+    async def nobody(connection):
+        await connection.close()
+
+    async with websockets.serve(nobody, "127.0.0.1", 0, process_request=elsewhere) as other:
+        address = f"ws://127.0.0.1:{other.sockets[0].getsockname()[1]}/away"
+
+        def redirect(connection, request):
+            response = connection.respond(status, "")
+            response.headers["Location"] = address if request.path == "/stream" else "/other"
+            return response
+
+        async with websockets.serve(nobody, "127.0.0.1", 0, process_request=redirect) as server:
+            with pytest.raises(Unreachable, match=f"refused the stream connection with {status}"):
+                async with stream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"):
+                    pass
+    assert went == []
