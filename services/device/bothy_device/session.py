@@ -100,6 +100,8 @@ class Session:
         self._failed_at: float | None = None
         self._way = way
         self._repainting = False
+        self._stale = False
+        """What is with the terminal belongs to an older count of output."""
         self._unwritten: deque[tuple[int, bool]] = deque()
         """Lengths of what is with the terminal, and whether they count as output."""
         self._waiting = Waiting(limits, piped=self._piped, escape=self._escape, now=now)
@@ -199,14 +201,17 @@ class Session:
     def _channel_event(self, event: DeviceEvent, now: float) -> None:
         match event:
             case Opened():
+                self._stale = event.resume != "exact"
                 self._opened(event.dropped_input, now)
             case Refusal(code):
                 self._hang_up(CloseCode.NORMAL, Declined(code), now)
             case Output(data):
+                if self._stale:
+                    self._discard()
                 self._show(data, counts=True)
             case Repaint(data, last):
-                if self._unwritten and not self._repainting:
-                    self._effects.append(Discard())
+                if not self._repainting:
+                    self._discard()
                 self._repainting = not last
                 self._show(data, counts=False)
                 if last and data and self._greeting:
@@ -237,6 +242,12 @@ class Session:
         self._tell_size()
         if dropped:
             self._effects.append(Say(f"{dropped} bytes that you typed were not sent: another device typed meanwhile"))
+
+    def _discard(self) -> None:
+        """What follows stands for all that the terminal has not taken, which else would have no bound."""
+        self._stale = False
+        if self._unwritten:
+            self._effects.append(Discard())
 
     def _show(self, data: bytes, *, counts: bool) -> None:
         if data:

@@ -630,3 +630,19 @@ def test_a_repaint_clears_the_line_and_it_is_shown_again(world):
     world.host.repaint(b"\x1bc$ ")
     assert world.deliver() == [Show(b"\x1bc$ "), Status("reconnected after 1 s")]
     assert world.later(3.0) == [Status(None)]
+
+
+def test_output_that_starts_anew_stands_for_what_the_terminal_has_not_taken(world):
+    for _ in range(3):
+        world.host.output(b"x" * 1000, world.now)
+        world.deliver()
+        world.unpair()
+        world.pair()
+        world.host.output(b"new", world.now)
+        assert world.deliver() == [Discard(), Show(b"new")]
+        world.feed(Written(1000))
+        world.host.output(b"on", world.now)
+        assert world.deliver() == [Show(b"on")]
+        world.feed(Written(5))
+        world.unpair()
+        world.pair()

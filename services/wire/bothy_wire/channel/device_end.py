@@ -112,6 +112,7 @@ class DeviceEnd:
         self._messages: list[bytes] = []
         self._size: tuple[int, int] | None = None  # to send
         self._lineage: bytes | None = None
+        self._lineage_heard = False  # the host said something under it, so it is the host's too
         self._input = InputQueue(limits.input_window)
         self._printed = Arrivals(OUTPUT_WINDOW_BYTES)
         self._round_trip: float | None = None
@@ -262,14 +263,17 @@ class DeviceEnd:
         """Take over the host's counts; returns how many bytes typed were dropped."""
         match answer:
             case Accepted(resume="new", input_received=0):
-                # Sent behind another device's input, what was typed for the old lineage would mix with it.
-                dropped = self._input.restart(keep=self._lineage is None)
-                self._lineage = answer.lineage
+                # Sent behind another device's input, what was typed for the old lineage would mix with it; but of a lineage
+                # that the host never took nobody knows, and what never left cannot be there.
+                dropped = self._input.restart(keep=not self._lineage_heard and not self._input.sent)
+                self._lineage, self._lineage_heard = answer.lineage, False
                 return dropped
             case Accepted(resume="repaint") if answer.lineage == self._lineage:
+                self._lineage_heard = True
                 self._input.resume(answer.input_received)
                 return 0
             case Accepted(resume="exact") if (answer.lineage, answer.output_position) == (self._lineage, presented):
+                self._lineage_heard = True
                 self._input.resume(answer.input_received)
                 self._printed.resume(presented)
                 return 0
@@ -279,6 +283,7 @@ class DeviceEnd:
     def _record(self, channel: _Channel, message: bytes, now: float) -> Iterator[DeviceEvent]:
         record = channel.opener.open(message)
         if channel.restart_at is not None:
+            self._lineage_heard = True
             self._printed.restart(channel.restart_at)
             channel.restart_at = None
         match record:

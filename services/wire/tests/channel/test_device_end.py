@@ -291,6 +291,28 @@ def test_input_of_a_lineage_that_is_gone_is_dropped_and_told(peer):
     assert peer.end.pending_input == 0
 
 
+def test_keys_survive_a_lineage_that_nobody_heard_of(make_world):
+    world = make_world()
+    Peer(world).answer(accepted())
+    world.device.end.write(b"ls\r")
+    world.device.end.unpaired()
+    peer = Peer(world)
+    assert peer.answer(accepted(lineage=bytes(16))) == [Opened("new", 0, 0)]
+    assert peer.hear()[-1] == records.Data(b"ls\r")
+
+
+@pytest.mark.parametrize("proof", ["sent", "heard"])
+def test_keys_for_a_lineage_that_the_host_may_have_are_dropped(make_world, proof):
+    world = make_world()
+    peer = Peer(world)
+    peer.answer(accepted())
+    world.device.end.write(b"ls\r")
+    peer.hear() if proof == "sent" else peer.say(records.Ack(0))
+    world.device.end.unpaired()
+    peer = Peer(world)
+    assert peer.answer(accepted(lineage=bytes(16))) == [Opened("new", 0, 3)]
+
+
 @pytest.mark.parametrize("last", [True, False])
 def test_repaints_beyond_the_bound_fail_the_channel(peer, last):
     piece = records.Repaint(bytes(REPAINT_TOTAL_BYTES // 32), last=last)
