@@ -91,6 +91,7 @@ def server_environment(database: str, keys: Path, *origins: str) -> dict[str, st
             "BOTHY_CLUSTER__MODE": "multi",
             "BOTHY_HOSTS__PAIRING": "auto",
             "BOTHY_SERVER__PUBLIC_ORIGINS": ",".join(origins),
+            "BOTHY_SERVER__TRUSTED_PROXIES": "127.0.0.1",
         }
     )
 
