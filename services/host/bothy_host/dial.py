@@ -76,9 +76,17 @@ def close_code(error: ConnectionClosed) -> int:
     return NO_CODE if error.rcvd is None else error.rcvd.code
 
 
+class _Dial(connect):
+    """Only the server itself is dialled: no answer of it leads to another machine."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        """Follow none."""
+        return exc
+
+
 async def _connect(audience: str, path: str, subprotocol: str, manner: Manner, tls: ssl.SSLContext) -> Socket:
     try:
-        socket = await connect(
+        socket = await _Dial(
             f"ws{audience.removeprefix('http')}{path}",
             subprotocols=[Subprotocol(subprotocol)],
             compression=None,

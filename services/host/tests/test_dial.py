@@ -129,3 +129,22 @@ async def test_what_is_no_server_is_one_line(unused_tcp_port):
                 pass
     plain.close()
     await plain.wait_closed()
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_server_that_names_another_address_is_not_followed(site, status):
+    audience, connections = site
+
+    def redirect(connection, request):
+        response = connection.respond(status, "")
+        response.headers["Location"] = f"ws{audience.removeprefix('http')}/away"
+        return response
+
+    async def nobody(connection) -> None:
+        await connection.close()
+
+    async with serve(nobody, "127.0.0.1", 0, process_request=redirect) as server:
+        with pytest.raises(DialError):
+            async with dialled(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", "/a", "x", MANNER, TLS):
+                pass
+    assert connections == []
