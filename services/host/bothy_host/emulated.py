@@ -88,7 +88,8 @@ def _history(emulator: Emulator, room: int) -> bytes:
         painted = emulator.paint_history(lines)
         if len(painted) <= room:
             return painted + out
-        lines = lines * room // len(painted)
+        # At least half of them go each time: where the last lines are the long ones, a rule of three would go on for ever.
+        lines = min(lines * room // len(painted), lines // 2)
     return b""
 
 

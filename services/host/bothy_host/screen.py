@@ -1,7 +1,7 @@
 """What the program's terminal shows, told to a device that has not seen it.
 
 The host feeds all output of a session to one :class:`ScreenState`. ``emulated.EmulatedScreen`` is a terminal emulator and
-knows the screen itself; ``tail.TailScreen`` plays the last output again and is there when the emulator is not installed.
+knows the screen itself, at a cost that ``bounded.BoundedScreen`` limits; ``tail.TailScreen`` plays the last output again and is there when the emulator is not installed.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ MakeScreen = Callable[[int], ScreenState]
 def best() -> MakeScreen:
     """The emulator where it is installed (extra ``screen``), else the tail."""
     try:
-        from bothy_host.emulated import EmulatedScreen
+        from bothy_host.bounded import BoundedScreen
     except (ImportError, OSError):  # not installed, or not for this machine
         _log.info("the extra 'screen' is not installed: who attaches anew is shown the last output again")
         return TailScreen
     # Each of its functions takes a tenth of a second the first time; better now than between somebody's keys.
-    trial = EmulatedScreen(_TRIAL_BYTES)
+    trial = BoundedScreen(_TRIAL_BYTES)
     trial.feed(b" ")
     trial.repaint()
-    return EmulatedScreen
+    return BoundedScreen
