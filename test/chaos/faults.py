@@ -15,6 +15,8 @@ from bothy_kit.world_parts import Node
 
 _DRAIN_S = 120.0
 _CUT_WITHIN_S = 60.0
+_FAR_S, _SLOW = 0.1, 64_000
+"""Seconds of each direction, and bytes per second."""
 _MUCH, _LITTLE = 100_000, 1_000
 """Bytes that pass within a second or two: output, and keys with acknowledgements."""
 
@@ -112,6 +114,20 @@ def cut_both(stage: Stage) -> Iterator[float]:
     stage.world.device_network.cut()
     stage.world.host_network.cut()
     yield begun
+
+
+@contextmanager
+def cut_slow(stage: Stage) -> Iterator[float]:
+    """The device's connections are reset while its network is slow and far away, and stays so."""
+    network = stage.world.device_network
+    network.slow(delay_s=_FAR_S, up=_SLOW, down=_SLOW)
+    try:
+        stage.person.wait_for_echo()
+        begun = time.monotonic()
+        network.cut()
+        yield begun
+    finally:
+        network.heal()
 
 
 @contextmanager

@@ -54,6 +54,7 @@ SCENARIOS = (
     Scenario("the host's network is away", (faults.lose_host,), full=2),
     Scenario("both networks are away", (faults.lose_both,), full=2),
     Scenario("both networks are cut", (faults.cut_both,), full=10),
+    Scenario("a slow network is cut", (faults.cut_slow,), rate=32_000),
     Scenario("one direction ends", _HALVES, full=3),
     Scenario("a second device in between", (faults.second_device,), full=3, promise="screen"),
     Scenario("cut at each byte of a header", _HEADER, hurried=True, full=1, rate=0),
