@@ -21,8 +21,8 @@ _SLICE_BYTES = 256
 _PER_BYTE_S = 0.3e-6
 _SHARE = 0.1
 _MOST_S = 0.1
-_MOST_CELLS = 128 * 1024
-"""Of a larger terminal than anybody has, a repaint alone would hold up the others."""
+_MOST_CELLS = 64 * 1024
+"""Of a larger terminal than a screen of today shows, a repaint alone would hold up the others."""
 
 
 class BoundedScreen:

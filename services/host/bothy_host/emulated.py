@@ -25,7 +25,7 @@ _KEYPAD, _KEYPAD_EVERYWHERE = b"\x1b[?66h", b"\x1b="
 _ORIGIN_MODE = 6
 _TOP, _LEFT = re.compile(rb"\x1b\[(\d+);\d+r"), re.compile(rb"\x1b\[(\d+);\d+s")
 _NAMED_COLOUR = re.compile(rb"\x1b\[([34])8;5;(\d|1[0-5])m")
-_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
+_CONTROL = re.compile(rb"[\x00-\x1f\x7f]|\xc2[\x80-\x9f]")
 
 
 class EmulatedScreen:
@@ -73,7 +73,7 @@ class EmulatedScreen:
 
 def _names(emulator: Emulator) -> bytes:
     """Title and colours."""
-    title = _CONTROL.sub(b"", emulator.title)
+    title = _CONTROL.sub(b" ", emulator.title)
     named = b"\x1b]2;%s\x1b\\" % title if title else b""
     colours = [f"\x1b]{name};rgb:{r:02x}/{g:02x}/{b:02x}\x1b\\" for name, (r, g, b) in emulator.colours.items()]
     return named + "".join(colours).encode()

@@ -44,12 +44,14 @@ _CSI_QUERIES = re.compile(
 _OSC_ALWAYS = re.compile(rb"0*(?:52|60|61)(?:;.*)?|0*1337;.*[Rr]eport.*", re.DOTALL)
 """Clipboard, terminal permissions and the reports of one terminal; any other OSC asks with a ``?`` in place of a value."""
 _VALUE = re.compile(rb"[;=]")
+_C1 = re.compile(rb"\xc2[\x80-\x9f]")
+"""The same controls as one character; many terminals obey them. Programs hardly use them, so they go before all else."""
 _C0 = re.compile(rb"[\x00-\x1f\x7f]")
 
 
 def strip_queries(output: bytes) -> bytes:
     """The output without anything that a terminal would answer."""
-    return _SEQUENCE.sub(_keep, output)
+    return _SEQUENCE.sub(_keep, _C1.sub(_CANCEL, output))
 
 
 def _keep(match: re.Match[bytes]) -> bytes:

@@ -28,7 +28,7 @@ def cost_of(screen: BoundedScreen, output: bytes) -> float:
     return time.thread_time() - began
 
 
-@pytest.mark.parametrize("size", [(80, 24), (640, 200)])
+@pytest.mark.parametrize("size", [(80, 24), (480, 135)])
 @pytest.mark.parametrize("what", HOSTILE)
 def test_no_output_costs_the_others_much(what, size):
     screen = BoundedScreen(256 * 1024)
@@ -99,14 +99,14 @@ def test_a_terminal_larger_than_any_is_not_emulated():
     screen.resize(1000, 1000)
     assert not screen._emulated
     assert b"before" in screen.repaint()
-    assert bounded._MOST_CELLS >= 640 * 200
+    assert bounded._MOST_CELLS >= 480 * 135
 
 
 def test_a_repaint_of_the_largest_screen_costs_little():
     screen = BoundedScreen(256 * 1024)
-    screen.resize(640, 200)
-    for row in range(200):
-        screen.feed(b"".join(b"\x1b[38;2;%d;%d;9mx" % (row, column % 256) for column in range(640)) + b"\r\n")
+    screen.resize(480, 135)
+    for row in range(135):
+        screen.feed(b"".join(b"\x1b[38;2;%d;%d;9mx" % (row, column % 256) for column in range(480)) + b"\r\n")
     screen.feed(b"\x1b[44m\x1b[2J")
     screen.repaint()
     began = time.thread_time()

@@ -159,6 +159,12 @@ def test_what_a_terminal_would_answer_is_gone():
     assert strip_queries(repaint) == repaint
 
 
+def test_a_title_asks_nothing():
+    repaint = screen("\x1b]2;t\x9c\x9b6n\x07x".encode()).repaint()
+    assert b"\xc2\x9c" not in repaint
+    assert b"\x1b]2;t  6n\x1b\\" in repaint
+
+
 def test_a_query_whose_end_is_still_to_come_stays_the_programs_own():
     shown = screen(b"x\x1b[6")
     assert shown.repaint().endswith(b"\x1b[6")

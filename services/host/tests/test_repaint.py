@@ -101,3 +101,18 @@ def test_stripping_again_finds_nothing(parts):
 def test_a_long_output_is_stripped_in_time_that_grows_with_its_length():
     hostile = b"\x1b]4;" + b"1;" * 130_000 + b"\x1b[" + b"1;" * 130_000
     assert strip_queries(hostile) == hostile
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["\x9bc", "\x9b6n", "\x9a", "\x90$qm\x9c", "\x9d52;c;?\x07", "\x1b]2;t\x9c\x9b6n\x07", "\x1b\x9b[c", "\x1b[\x9b6n"],
+)
+def test_controls_of_one_character_are_gone_too(query):
+    stripped = strip_queries(b"a" + query.encode() + b"b")
+    assert not any(b"\xc2%c" % control in stripped for control in range(0x80, 0xA0))
+    assert strip_queries(stripped) == stripped
+
+
+def test_taking_a_control_out_makes_no_other():
+    assert b"\xc2\x9b" not in strip_queries(b"\xc2\xc2\x9b\x9b6n")
+    assert strip_queries("Â£ ä".encode()) == "Â£ ä".encode()
