@@ -76,6 +76,11 @@ class Modes:
         return not self._tail
 
     @property
+    def tail(self) -> bytes:
+        """The sequence or character that has begun and not ended."""
+        return self._tail
+
+    @property
     def full_screen(self) -> bool:
         """Whether a program holds the alternate screen, and so draws all of it when the size changes."""
         return any(self._changed.get(screen) for screen in _SCREENS)

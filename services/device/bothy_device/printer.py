@@ -40,6 +40,8 @@ class Printer:
         self._status: bytes | None = None
         """What changes the status line, until it is in the queue; ``_line`` says that it draws one."""
         self._line = self._shown = False
+        self._owed = b""
+        """What was cancelled of the remote output."""
 
     def write(self, data: bytes) -> None:
         """Remote output."""
@@ -111,15 +113,27 @@ class Printer:
         self._await(wanted=bool(self._queue))
 
     def _next(self) -> bool:
-        """Put our words in front where they may stand; whether there is anything to write."""
-        if self._modes.between_sequences and (not self._queue or self._queue[0][1]):
+        """Put our words in front where they may stand; whether there is anything to write.
+
+        A status line does not wait for output that broke off inside a sequence, because in an outage nothing follows: the
+        sequence is cancelled, and begun again in front of the output that ends it.
+        """
+        between = self._modes.between_sequences or bool(self._owed)
+        cancels = self._status is not None and not self._queue and not between
+        if (between or cancels) and (not self._queue or self._queue[0][1]):
             words = b"".join(self._words) + (self._status or b"")
             if self._status is not None:
                 self._shown = self._line
             self._words.clear()
             self._status = None
+            if cancels:
+                self._owed = self._modes.tail
+                words = b"\x18" + words
             if words:
                 self._queue.appendleft((words, False))
+        if self._owed and self._queue and self._queue[0][1]:
+            self._queue.appendleft((self._owed, False))
+            self._owed = b""
         return bool(self._queue)
 
     def _await(self, *, wanted: bool) -> None:

@@ -88,11 +88,8 @@ async def test_words_that_nobody_reads_are_bounded_and_the_same_words_wait_once(
 async def test_words_wait_until_a_sequence_is_whole(display):
     display.printer.write(b"a\x1b[3")
     display.printer.say(b"<words>")
-    display.printer.status("busy", 80)
     display.printer.write(b"1mb")
-    seen = await display.shown(lambda seen: seen.endswith(b"\x1b8"))
-    assert seen.startswith(b"a\x1b[31mb<words>\x1b7")
-    assert b" busy " in seen
+    assert await display.shown(lambda seen: seen.endswith(b">")) == b"a\x1b[31mb<words>"
 
 
 async def test_a_terminal_that_went_is_told_once(display):
@@ -169,9 +166,15 @@ async def test_a_line_that_waits_behind_a_sequence_is_drawn_behind_a_reset_and_g
     assert seen.rindex(b"\x1b[2K") > seen.rindex(b"more trouble") > seen.index(b"\x1bc")
 
 
-async def test_a_line_that_was_never_drawn_is_not_drawn_when_it_is_over(display):
-    display.printer.write(b"\x1b]0;ti")
+@pytest.mark.parametrize("cut", [b"\x1b[3", b"\x1b]2;ti", b"\xc3", b"\xe2\x82", b"\x1b"])
+async def test_a_line_is_drawn_where_the_output_broke_off_and_the_rest_joins_it(display, cut):
+    display.printer.write(b"before " + cut)
     display.printer.status("trouble", 80)
-    assert display.printer.status(None, 80) is False
-    display.printer.write(b"tle\x07end")
-    assert b"trouble" not in await display.shown(lambda seen: seen.endswith(b"end"))
+    display.printer.status("more trouble", 80)
+    seen = await display.shown(lambda seen: b"more trouble" in seen and seen.endswith(b"\x1b8"))
+    assert seen.startswith(b"before " + cut + b"\x18\x1b7")
+    assert seen.count(b"\x18") == 1
+    display.printer.write(b"rest")
+    assert await display.shown(lambda seen: seen.endswith(b"rest")) == cut + b"rest"
+    display.printer.status(None, 80)
+    assert display.taken == len(b"before " + cut + b"rest")
