@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 import httpx2 as httpx
 import pytest
@@ -14,6 +15,9 @@ from bothy_kit.fake_host import ControlSocket
 from bothy_kit.serving import BOTHY_SERVER, serving
 from bothy_kit.sockets import PATIENCE_S, FakeSide
 from bothy_server.cluster.domain.drain import Left, Step
+from bothy_server.identity.adapters.keystore.store import add_key
+from bothy_server.identity.domain.tokens import DrainToken, ProbeToken
+from bothy_server.wiring import tokens_of_this_machine
 from bothy_wire.frames import HostSessionOpen, ReportedSession, SidePaired, SideUnpaired
 
 LEAVES = 1012, "the node is leaving"
@@ -276,7 +280,8 @@ async def test_an_operator_asks_a_node_by_its_row(database_url, tmp_path):
         assert (await ready(stays.node)).status_code == 200
 
 
-async def test_only_its_own_machine_can_ask_and_no_web_page_of_it(database_url, tmp_path):
+async def test_only_a_holder_of_the_keys_on_its_own_machine_can_ask(database_url, tmp_path):
+    """Every account of the machine, and every web page that is looked at there, reaches the listener."""
     elsewhere = httpx.AsyncHTTPTransport(local_address="127.0.0.2")
     async with (
         two(database_url, tmp_path) as running,
@@ -284,14 +289,20 @@ async def test_only_its_own_machine_can_ask_and_no_web_page_of_it(database_url, 
         httpx.AsyncClient(trust_env=False, transport=elsewhere) as other,
     ):
         node = running.nodes[0].node
+        tokens = tokens_of_this_machine(running.settings)
+        proof, probe = ({"Authorization": f"Bearer {tokens.mint(token)[0]}"} for token in (DrainToken(), ProbeToken(0)))
+        add_key(tmp_path / "others", datetime.now(UTC), datetime.now(UTC))
+        secrets = running.settings.secrets.model_copy(update={"signing_key_dir": tmp_path / "others"})
+        foreign = tokens_of_this_machine(running.settings.model_copy(update={"secrets": secrets}))
+        forged = {"Authorization": f"Bearer {foreign.mint(DrainToken())[0]}"}
         assert (await other.get(f"http://{node.internal}/readyz")).status_code == 200
-        assert (await other.post(f"http://{node.internal}/drain")).status_code == 403
-        page = {"Origin": "https://evil.example.com"}
-        assert (await rest.post(f"http://{node.internal}/drain", headers=page)).status_code == 403
-        assert (await rest.get(f"http://{node.internal}/drain")).status_code == 405
-        assert (await rest.post(f"http://{node.public}/drain")).status_code == 404
+        assert (await other.post(f"http://{node.internal}/drain", headers=proof)).status_code == 403
+        for headers in ({}, probe, forged, {"Authorization": "Bearer"}, {"Authorization": "Bearer x"}):
+            assert (await rest.post(f"http://{node.internal}/drain", headers=headers)).status_code == 403
+        assert (await rest.get(f"http://{node.internal}/drain", headers=proof)).status_code == 405
+        assert (await rest.post(f"http://{node.public}/drain", headers=proof)).status_code == 404
         assert not node.drain.begun
-        lines = (await rest.post(f"http://{node.internal}/drain")).text.splitlines()
+        lines = (await rest.post(f"http://{node.internal}/drain", headers=proof)).text.splitlines()
         assert json.loads(lines[-1]) == {"step": "over", "controls": 0, "sides": 0, "others": 0}
 
 
@@ -395,6 +406,16 @@ async def test_the_node_of_this_machine_is_followed_to_its_end(database_url, tmp
             assert asked.stdout.splitlines()[-1] == ("over: 0 control connections, 0 sides, 0 other connections left")
         assert await ends(control) == [LEAVES]
         assert await asyncio.to_thread(process.process.wait, PATIENCE_S) == 0
+
+
+async def test_a_command_with_other_keys_is_told(database_url, tmp_path):
+    async with beside_a_process(database_url, tmp_path) as (_, process):
+        add_key(tmp_path / "others", datetime.now(UTC), datetime.now(UTC))
+        process.environment["BOTHY_SECRETS__SIGNING_KEY_DIR"] = str(tmp_path / "others")
+        refused = await asyncio.to_thread(drain_self, process)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "has another key store, or is on another machine" in refused.stderr
+        assert process.get("/readyz").status_code == 200
 
 
 async def test_an_answer_that_is_none_is_told(database_url, tmp_path):

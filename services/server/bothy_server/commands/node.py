@@ -14,7 +14,9 @@ import httpx2 as httpx
 
 from bothy_server.cluster.adapters.http.drain import DRAIN_PATH
 from bothy_server.cluster.domain.node import ListedNode
-from bothy_server.commands.calls import as_json, fail, settings_in_force, with_admin
+from bothy_server.commands.calls import as_json, fail, guarded, settings_in_force, with_admin
+from bothy_server.identity.domain.tokens import DrainToken
+from bothy_server.wiring import tokens_of_this_machine
 from bothy_wire.ids import NodeId
 
 _CONNECT_TIMEOUT_S = 5
@@ -89,11 +91,16 @@ def _drain_here(as_json: bool) -> None:
 
 def _followed() -> Iterator[dict[str, Any]]:
     """The lines that the node on this machine tells until its end."""
-    server = settings_in_force().server
+    settings = settings_in_force()
+    server = settings.server
+    token, _ = guarded(lambda: tokens_of_this_machine(settings)).mint(DrainToken())
     at = server.internal_listen
     patience = httpx.Timeout(_CONNECT_TIMEOUT_S, read=server.drain_timeout + server.stop_linger)
     try:
-        with httpx.stream("POST", f"http://{at}{DRAIN_PATH}", timeout=patience, trust_env=False) as answer:
+        url, proof = f"http://{at}{DRAIN_PATH}", {"Authorization": f"Bearer {token}"}
+        with httpx.stream("POST", url, headers=proof, timeout=patience, trust_env=False) as answer:
+            if answer.status_code == httpx.codes.FORBIDDEN:
+                fail(f"the node at server.internal_listen ({at}) has another key store, or is on another machine")
             if answer.status_code != httpx.codes.OK:
                 fail(f"the process at server.internal_listen ({at}) is a worker, or a node that does not serve yet")
             with suppress(httpx.TransportError):  # it died; the last line tells how far it was

@@ -8,13 +8,27 @@ from dataclasses import dataclass
 from bothy_server.cluster.app.node_registry import NodeRegistry
 from bothy_server.cluster.domain.drain import Left
 from bothy_server.hosts.adapters.sockets.control import ControlSockets
+from bothy_server.identity.adapters.keystore.store import KeyStoreError
+from bothy_server.identity.app.ports import TokenInvalid
+from bothy_server.identity.domain.tokens import DrainToken
 from bothy_server.platform.health import Health
 from bothy_server.platform.serving import Listener
+from bothy_server.platform.settings import Settings
 from bothy_server.terminal.app.sweep import Sweep
 from bothy_server.terminal.app.switchboard import Switchboard
+from bothy_server.wiring.shared_use_cases import tokens_of_this_machine
 from bothy_wire.close_codes import CloseCode
 
 REASON = "the node is leaving"
+
+
+def may_drain(settings: Settings, token: str) -> bool:
+    """Whether whoever shows ``token`` holds the key store. Reads it: not for the event loop."""
+    try:
+        tokens_of_this_machine(settings).read(DrainToken, token)
+    except (KeyStoreError, TokenInvalid):
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

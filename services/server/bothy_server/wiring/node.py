@@ -33,7 +33,7 @@ from bothy_server.terminal.app.switchboard import Switchboard
 from bothy_server.wiring import figures, shared_use_cases
 from bothy_server.wiring.core import hear, node_core
 from bothy_server.wiring.in_sight import serve, wait_in_sight
-from bothy_server.wiring.leaving import REASON, NodeLeaving
+from bothy_server.wiring.leaving import REASON, NodeLeaving, may_drain
 from bothy_server.wiring.membership import enter, registry, this_process
 from bothy_server.wiring.process import Foundation, foundation
 from bothy_server.wiring.public_app import public_app
@@ -111,7 +111,7 @@ async def start_node(settings: Settings, parts: Lifecycle) -> Node:
     await enter(base, parts, sight.health, entry)
     parts.own("drain", drain.run())
     await parts.start("patience", base.database.bounded_end())
-    sight.app.router.routes.append(drain_route(drain))
+    sight.app.router.routes.append(drain_route(drain, partial(may_drain, settings)))
     return Node(node_id, listener.address, sight.address, core.switchboard, control_sockets, core.presence, drain)
 
 

@@ -6,6 +6,8 @@ from bothy_server import limits
 from bothy_server.hosts.app.pairing import Pairing
 from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
 from bothy_server.identity.app.login import Login
+from bothy_server.platform.clock import ClusterClock
+from bothy_server.platform.settings import Settings
 from bothy_server.platform.unit_of_work import SqlUnitOfWork
 from bothy_server.terminal.app.host_sessions import HostSessions
 from bothy_server.wiring.process import Foundation
@@ -14,6 +16,11 @@ from bothy_server.wiring.process import Foundation
 def tokens(base: Foundation) -> KeyStoreTokens:
     """Tokens by the keys of this machine. Raises ``KeyStoreError``."""
     return KeyStoreTokens(base.settings.secrets.signing_key_dir, base.clock, limits.tokens(base.settings))
+
+
+def tokens_of_this_machine(settings: Settings) -> KeyStoreTokens:
+    """By the keys as they are now and the machine's own clock: for two of its processes, without a database."""
+    return KeyStoreTokens(settings.secrets.signing_key_dir, ClusterClock(), limits.tokens(settings))
 
 
 def login(base: Foundation, uow: SqlUnitOfWork, tokens: KeyStoreTokens) -> Login:

@@ -32,6 +32,11 @@ class ProbeToken:
 
 
 @dataclass(frozen=True, slots=True)
+class DrainToken:
+    """Lets the command line ask the node on its machine to drain; it shows that the caller holds the key store."""
+
+
+@dataclass(frozen=True, slots=True)
 class SessionToken:
     """Presented to the host inside the handshake, once; worthless without the device's channel key."""
 
@@ -43,4 +48,4 @@ class SessionToken:
     channel_thumbprint: str
 
 
-Token = AccessToken | StreamToken | SessionToken | ProbeToken
+Token = AccessToken | StreamToken | SessionToken | ProbeToken | DrainToken

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 
 from starlette.requests import Request
@@ -11,15 +12,17 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from bothy_server.cluster.app.drain import Drain
+from bothy_server.platform.http import bearer_token
 
 DRAIN_PATH = "/drain"
 
 
-def drain_route(drain: Drain) -> Route:
-    """The route of this node's drain."""
+def drain_route(drain: Drain, may: Callable[[str], bool]) -> Route:
+    """The route of this node's drain, for callers of its own machine with a token that ``may``, in a thread, finds good."""
 
     async def answer(request: Request) -> Response:
-        if not _from_this_machine(request):
+        token = bearer_token(request)
+        if not _from_this_machine(request) or token is None or not await asyncio.to_thread(may, token):
             return Response(status_code=403)
         drain.begin()
         return StreamingResponse(_lines(drain), media_type="application/x-ndjson")
@@ -28,9 +31,9 @@ def drain_route(drain: Drain) -> Route:
 
 
 def _from_this_machine(request: Request) -> bool:
-    """Others may read the listener's metrics. A web page that somebody looks at here names its origin."""
+    """Others may read the listener's metrics, and need not try tokens."""
     here, caller = request.scope["server"], request.client
-    return caller is not None and caller.host == here[0] and "origin" not in request.headers
+    return caller is not None and caller.host == here[0]
 
 
 async def _lines(drain: Drain) -> AsyncIterator[str]:

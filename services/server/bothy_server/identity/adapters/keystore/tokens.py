@@ -16,7 +16,7 @@ from joserfc.jwk import KeySet, OKPKey
 from bothy_server.identity.adapters.keystore.store import KeyStoreError, SigningKey, load_keys
 from bothy_server.identity.adapters.keystore.used import UsedTokens
 from bothy_server.identity.app.ports import TokenExpired, TokenInvalid
-from bothy_server.identity.domain.tokens import AccessToken, ProbeToken, SessionToken, StreamToken, Token
+from bothy_server.identity.domain.tokens import AccessToken, DrainToken, ProbeToken, SessionToken, StreamToken, Token
 from bothy_server.kernel.clock import Clock
 from bothy_wire.ids import DeviceId, PersonId, SessionId, parse_id
 
@@ -79,6 +79,7 @@ _KINDS: dict[type, _Kind] = {
         lambda t: {"hold_s": t.hold_s},
         lambda c: ProbeToken(float(c["hold_s"])),
     ),
+    DrainToken: _Kind("bothy-drain+jwt", "drain", lambda _: {}, lambda _: DrainToken()),
 }
 
 

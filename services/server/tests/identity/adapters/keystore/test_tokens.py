@@ -14,7 +14,7 @@ from bothy_server.identity.adapters.keystore.store import KeyStoreError, add_key
 from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens, TokenLimits
 from bothy_server.identity.adapters.keystore.used import UsedTokens
 from bothy_server.identity.app.ports import TokenExpired, TokenInvalid
-from bothy_server.identity.domain.tokens import AccessToken, ProbeToken, SessionToken, StreamToken
+from bothy_server.identity.domain.tokens import AccessToken, DrainToken, ProbeToken, SessionToken, StreamToken
 from bothy_wire.signing import thumbprint
 
 IDS = [UUID(int=(0x0199AAAA << 96) | each) for each in range(1, 5)]
@@ -286,6 +286,14 @@ def test_without_a_key_that_may_sign_nothing_starts(tmp_path, clock):
     add_key(tmp_path / "keys", clock.now(), clock.now() + LEAD)
     with pytest.raises(KeyStoreError, match="no signing key may sign yet"):
         KeyStoreTokens(tmp_path / "keys", clock, LIMITS)
+
+
+def test_a_token_for_a_drain_is_for_nothing_else(tokens):
+    text, _ = tokens.mint(DrainToken())
+    assert tokens.read(DrainToken, text) == DrainToken()
+    for kind, other in ((AccessToken, text), (ProbeToken, text), (DrainToken, tokens.mint(ProbeToken(1.0))[0])):
+        with pytest.raises(TokenInvalid):
+            tokens.read(kind, other)
 
 
 # ---- once ------------------------------------------------------------------------------------------------------------
