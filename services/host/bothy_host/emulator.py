@@ -159,19 +159,23 @@ class Emulator:
 
     def paint_blanks(self) -> bytes:
         """Output that paints the rows that have colours and no text, which :meth:`paint_screen` leaves out."""
-        return b"".join(self._blanks(row) for row in range(self.size[1]))
+        known: dict[int, bytes | None] = {0: b""}
+        return b"".join(self._blanks(row, known) for row in range(self.size[1]))
 
-    def _blanks(self, row: int) -> bytes:
+    def _blanks(self, row: int, known: dict[int, bytes | None]) -> bytes:
+        """One row. ``known`` are cells that were seen: a screen has thousands of them and few different ones."""
         place, cell = self._cell(0, row, lib.GHOSTTY_POINT_TAG_ACTIVE), ffi.new("GhosttyCell *")
         colours = []
         for place.x in range(self.size[0]):
             check(lib.ghostty_grid_ref_cell(place, cell), "cell")
-            if not cell[0]:  # most cells are as a reset leaves them, and a screen has thousands
-                colours.append(b"")
-            elif _of_cell(cell, "HAS_TEXT", "bool"):
+            value = cell[0]
+            if value not in known:
+                known[value] = _background(value)
+            if (colour := known[value]) is None:
                 return b""
-            else:
-                colours.append(_background(cell))
+            colours.append(colour)
+        if not any(colours):
+            return b""
         painted, column = b"", 1
         for colour, cells in groupby(colours):
             length = len(list(cells))
@@ -228,14 +232,10 @@ def _filled(write: Callable[..., int], *arguments: Any) -> bytes:
     return bytes(ffi.buffer(buffer, length[0]))
 
 
-def _of_cell(cell: Any, value: str, kind: str) -> Any:
-    out = ffi.new(f"{kind} *")
-    check(lib.ghostty_cell_get(cell[0], getattr(lib, f"GHOSTTY_CELL_DATA_{value}"), out), value)
-    return out[0]
-
-
-def _background(cell: Any) -> bytes:
-    """The SGR parameters of the background of a cell without text."""
+def _background(cell: int) -> bytes | None:
+    """The SGR parameters of the background of a cell without text; none for one with text."""
+    if _of_cell(cell, "HAS_TEXT", "bool"):
+        return None
     match _of_cell(cell, "CONTENT_TAG", "GhosttyCellContentTag"):
         case lib.GHOSTTY_CELL_CONTENT_BG_COLOR_PALETTE:
             return b"48;5;%d" % _of_cell(cell, "COLOR_PALETTE", "uint8_t")
@@ -243,6 +243,12 @@ def _background(cell: Any) -> bytes:
             return b"48;2;%d;%d;%d" % _rgb(_of_cell(cell, "COLOR_RGB", "GhosttyColorRgb"))
         case _:
             return b""
+
+
+def _of_cell(cell: int, value: str, kind: str) -> Any:
+    out = ffi.new(f"{kind} *")
+    check(lib.ghostty_cell_get(cell, getattr(lib, f"GHOSTTY_CELL_DATA_{value}"), out), value)
+    return out[0]
 
 
 def _rgb(colour: Any) -> tuple[int, int, int]:
