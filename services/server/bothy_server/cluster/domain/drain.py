@@ -139,6 +139,8 @@ def begin(now: float) -> tuple[State, list[Act]]:
 
 def step(state: State, left: Left, now: float, limits: Limits) -> tuple[State, list[Act]]:
     """What is due at ``now``, with so much left."""
+    if now >= state.began_at + limits.timeout:
+        return replace(state, looked_at=now, phase=Over()), [Exit()]
     acts: list[Act] = []
     state = replace(state, looked_at=now)
     if isinstance(state.phase, Notice) and now >= state.began_at + limits.notice:
@@ -157,10 +159,9 @@ def step(state: State, left: Left, now: float, limits: Limits) -> tuple[State, l
             acts.append(CloseControls(left.controls))
         if left.sides:
             acts.append(CloseSides(limits.batch))
-    timed_out = now >= state.began_at + limits.timeout
-    if not isinstance(state.phase, Over) and (timed_out or (isinstance(state.phase, Sides) and left.nothing)):
-        state = replace(state, phase=Over())
-        acts.append(Exit())
+        if left.nothing:
+            state = replace(state, phase=Over())
+            acts.append(Exit())
     return state, acts
 
 

@@ -100,6 +100,11 @@ def test_whatever_hangs_the_process_ends():
         assert node.drain()[-1] == (LIMITS.timeout, Exit())
 
 
+def test_when_its_time_is_over_no_batch_goes_before_the_gap():
+    told = Node(pairs=500, limits=replace(LIMITS, batch=1, batch_gap=0.7)).drain()
+    assert told[-2:] == [(pytest.approx(59.5), CloseSides(1)), (60, Exit())]
+
+
 def test_a_time_that_is_over_during_the_notice_ends_it():
     assert Node(pairs=1, limits=replace(LIMITS, notice=90)).drain() == [(0, TurnAway()), (60, Exit())]
 
