@@ -9,7 +9,7 @@ from typing import TypeVar
 from bothy_server.kernel.unit import Signal
 from bothy_server.terminal.app.ports import SideEvents
 from bothy_wire.frames import Frame
-from bothy_wire.ids import ConnId, HostId
+from bothy_wire.ids import ConnId, HostId, SessionId
 
 F = TypeVar("F", bound=Frame)
 
@@ -41,6 +41,7 @@ class RecordedControlLink:
         self.contested = contested
         self.told: list[tuple[str, ConnId]] = []
         self.sent: list[Frame] = []
+        self.deferred: list[SessionId] = []
         self.closed: list[int] = []
         self.judged = 0
 
@@ -50,6 +51,9 @@ class RecordedControlLink:
 
     def send(self, frame: Frame) -> None:
         self.sent.append(frame)
+
+    def defer(self, session_id: SessionId) -> None:
+        self.deferred.append(session_id)
 
     def close(self, code: int, reason: str = "") -> None:
         self.closed.append(int(code))

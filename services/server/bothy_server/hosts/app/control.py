@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from uuid import UUID
 
 from bothy_server.hosts.app.ports import ControlLink, HostEvents, HostStore
@@ -55,9 +56,9 @@ class Control:
             )
         await self._events.reported(link, boot_id, frame.sessions)
 
-    async def serve(self, link: ControlLink, boot_id: UUID, frame: HostReport) -> None:
-        """From now on this link, which reported this, speaks for the host."""
-        await self._events.serve(link, boot_id, frame.sessions)
+    async def serve(self, link: ControlLink, boot_id: UUID, frame: HostReport, deferred: Collection[SessionId]) -> None:
+        """From now on this link, which reported this, speaks for the host; ``deferred`` waited for that."""
+        await self._events.serve(link, boot_id, frame.sessions, deferred)
 
     async def disable(self, host_id: HostId, pairing_seq: int) -> None:
         """Two machines hold the host's key."""

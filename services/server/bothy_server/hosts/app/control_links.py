@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from bothy_server.hosts.app.ports import ControlLink
 from bothy_server.hosts.domain.duplicates import is_older
-from bothy_wire.frames import Frame
-from bothy_wire.ids import ConnId, HostId
+from bothy_wire.frames import Frame, HostSessionOpen
+from bothy_wire.ids import ConnId, HostId, SessionId
 
 
 class ControlLinks:
@@ -87,9 +87,12 @@ class ControlLinks:
         """Send to the host if it is here and eligible; whether it was. Its newest connection counts."""
         return _send([link for link in self._of(host_id) if link.eligible], frame)
 
-    def dial(self, host_id: HostId, frame: Frame) -> bool:
-        """Send ``host.session.open``: only where nothing speaks against the connection (D1, D4)."""
-        return _send([link for link in self._of(host_id) if link.serving], frame)
+    def dial(self, host_id: HostId, frame: HostSessionOpen) -> bool:
+        """Send it: only where nothing speaks against the connection. Elsewhere it waits for that (D1, D4)."""
+        sent = _send([link for link in self._of(host_id) if link.serving], frame)
+        for link in () if sent else self._of(host_id):
+            link.defer(SessionId(frame.session_id))
+        return sent
 
     def _of(self, host_id: HostId) -> list[ControlLink]:
         return list(self._admitted.get(host_id, {}).values())

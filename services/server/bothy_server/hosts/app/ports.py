@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -102,6 +102,9 @@ class ControlLink(Protocol):
     def send(self, frame: Frame) -> None:
         """Queue one frame. A link whose queue is full is closed."""
 
+    def defer(self, session_id: SessionId) -> None:
+        """The host is to dial for this session; the link does not serve, so its row is read once it does."""
+
     def close(self, code: int, reason: str = "") -> None:
         """Write what is queued, then close."""
 
@@ -131,8 +134,17 @@ class HostEvents(Protocol):
     async def reported(self, link: ControlLink, boot_id: UUID, sessions: Sequence[ReportedSession]) -> None:
         """A link told what the host runs."""
 
-    async def serve(self, link: ControlLink, boot_id: UUID, sessions: Sequence[ReportedSession]) -> None:
-        """From now on a link speaks for the host: what it did not name in its report is to be opened, or over."""
+    async def serve(
+        self,
+        link: ControlLink,
+        boot_id: UUID,
+        sessions: Sequence[ReportedSession],
+        deferred: Collection[SessionId] = (),
+    ) -> None:
+        """From now on a link speaks for the host: what it did not name in its report is to be opened, or over.
+
+        ``deferred``: for these it was to be asked to dial meanwhile.
+        """
 
     async def started(self, link: ControlLink, session_id: SessionId) -> None:
         """The host says that a program runs; answer by ``host.session.recorded``."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from bothy_server.hosts.app.api import ControlLink, ControlLinks
@@ -78,22 +79,27 @@ class HostSessions:
         if link.serving:
             await self.serve(link, boot_id, sessions)
 
-    async def serve(self, link: ControlLink, boot_id: UUID, sessions: Sequence[ReportedSession]) -> None:
-        """What the host does not name is dialled, or ended. A machine that may be a copy has no say in that."""
+    async def serve(
+        self,
+        link: ControlLink,
+        boot_id: UUID,
+        sessions: Sequence[ReportedSession],
+        deferred: Collection[SessionId] = (),
+    ) -> None:
+        """What the host does not name is dialled, or ended. A machine that may be a copy has no say in that.
+
+        What it runs is dialled anew where that was asked for meanwhile (L6).
+        """
         listed = {SessionId(each.session_id) for each in sessions}
         connected_at = time_of(link.conn_id)
         async with self._uow() as unit:
             live = await unit.of(SessionStore).live_of_host(link.host_id)
-            missing = [record for record in live if record.id not in listed]
-            for record in missing:
-                if record.paired_at is None:
-                    continue
-                if record.boot_id != boot_id:
-                    await end_sessions(unit, [record.id], "host_restarted")
-                elif record.paired_at < connected_at:
-                    await end_sessions(unit, [record.id], "host_lost")
-        for record in missing:
-            if record.paired_at is None and link.serving:
+            over = {record.id: reason for record in live if (reason := _lost(record, listed, boot_id, connected_at))}
+            for session_id, reason in over.items():
+                await end_sessions(unit, [session_id], reason)
+        for record in live:
+            wanted = record.id in deferred or (record.paired_at is None and record.id not in listed)
+            if wanted and record.id not in over and link.serving:
                 link.send(open_frame(record))
 
     async def started(self, link: ControlLink, session_id: SessionId) -> None:
@@ -121,6 +127,17 @@ class HostSessions:
             record = (await unit.of(SessionStore).rows([session_id])).get(session_id)
         state = record.state if record is not None and record.host_id == link.host_id else SessionState.CLOSED
         link.send(HostSessionRecorded(session_id=session_id, state=state.value))
+
+
+def _lost(
+    record: SessionRecord, listed: Collection[SessionId], boot_id: UUID, connected_at: datetime
+) -> CloseReason | None:
+    """Why a session that met is over, when the host does not name it (H2)."""
+    if record.paired_at is None or record.id in listed:
+        return None
+    if record.boot_id != boot_id:
+        return "host_restarted"
+    return "host_lost" if record.paired_at < connected_at else None
 
 
 def _end(reason: EndReason, state: SessionState) -> tuple[CloseReason, OpenFailure | None]:

@@ -31,8 +31,8 @@ class Terminal:
     async def reported(self, link, boot_id, sessions):
         self.told.append(("reported", link, boot_id, list(sessions)))
 
-    async def serve(self, link, boot_id, sessions):
-        self.told.append(("serve", link, boot_id, list(sessions)))
+    async def serve(self, link, boot_id, sessions, deferred):
+        self.told.append(("serve", link, boot_id, list(sessions), set(deferred)))
 
     async def unpaired(self, unit, host_id, reason):
         self.told.append(("unpaired", host_id, reason))
@@ -126,9 +126,9 @@ async def test_a_link_that_is_announced_is_present(control, host, link, presence
 
 
 async def test_a_link_that_serves_and_a_copied_key_are_told_on(control, rows, host, link, terminal):
-    await control.serve(link, BOOT, report())
+    await control.serve(link, BOOT, report(), {BOOT})
     await control.disable(host.id, 1)
-    assert terminal.told == [("serve", link, BOOT, report().sessions), ("unpaired", host.id, "host_disabled")]
+    assert terminal.told == [("serve", link, BOOT, report().sessions, {BOOT}), ("unpaired", host.id, "host_disabled")]
     assert (await stored(rows, host)).state is HostState.DISABLED
 
 

@@ -6,9 +6,12 @@ import pytest
 
 from bothy_kit.recorded import RecordedControlLink
 from bothy_server.hosts.app.control_links import ControlLinks
-from bothy_wire.frames import HostPending
+from bothy_wire.frames import HostPending, HostSessionOpen
 
 HOST, OTHER = UUID(int=1), UUID(int=2)
+OPEN = HostSessionOpen(
+    session_id=UUID(int=7), data_path="/path", profile="shell", session_user="alex-shell", expires_at=9.0
+)
 
 
 def link(number=9, host_id=HOST, **fields):
@@ -30,7 +33,7 @@ def test_nothing_is_there_at_first(links):
     assert list(links) == []
     assert not links.has(HOST)
     assert not links.send(HOST, HostPending())
-    assert not links.dial(HOST, HostPending())
+    assert not links.dial(HOST, OPEN)
 
 
 def test_who_proved_nothing_yet_takes_nobodys_place(links):
@@ -108,10 +111,12 @@ def test_the_newest_that_reported_is_spoken_to(links):
 def test_only_where_nothing_speaks_against_it_a_host_is_told_to_open(links):
     waiting = admitted(links, link(contested=True))
     assert links.send(HOST, HostPending())
-    assert not links.dial(HOST, HostPending())
+    assert not links.dial(HOST, OPEN)
     waiting.contested = False
-    assert links.dial(HOST, HostPending())
-    assert waiting.sent == [HostPending(), HostPending()]
+    assert waiting.deferred == [OPEN.session_id], "it waits for that"
+    assert links.dial(HOST, OPEN)
+    assert waiting.sent == [HostPending(), OPEN]
+    assert waiting.deferred == [OPEN.session_id]
 
 
 def test_links_may_go_while_they_are_walked_through(links):

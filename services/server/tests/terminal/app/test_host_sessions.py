@@ -107,6 +107,14 @@ async def test_an_opening_that_the_host_does_not_know_is_dialled(host_sessions, 
     assert await rows.content() == before
 
 
+async def test_a_host_dials_anew_where_that_was_asked_for_in_its_probation(host_sessions, rows, device, host, newer):
+    """L6, D4. What ended meanwhile, and what nobody asked for, is left alone."""
+    asked, other, over = [await rows.session(device, host, ACTIVE) for _ in range(3)]
+    await host_sessions.serve(newer, host.boot_id, [listed(asked), listed(other)], {asked.id, over.id})
+    assert newer.sent == [open_frame(asked)]
+    assert await ended(rows, over, "host_lost")
+
+
 @pytest.mark.parametrize("phase", ["dialling", "confirming"])
 async def test_an_opening_that_the_host_is_busy_with_is_left_alone(host_sessions, rows, device, host, newer, phase):
     sessions = [await rows.session(device, host), await rows.session(device, host, paired=True)]

@@ -41,7 +41,7 @@ from bothy_wire.frames import (
     HostSessionStarted,
     Jwks,
 )
-from bothy_wire.ids import ConnId, HostId
+from bothy_wire.ids import ConnId, HostId, SessionId
 from bothy_wire.limits import CHALLENGE_BYTES, PROTOCOL_VERSION
 
 _log = logging.getLogger(__name__)
@@ -87,6 +87,7 @@ class Connection:
         self._leaving = False
         self._waits = False
         self._retries: dict[_Task, Timer] = {}
+        self._deferred: set[SessionId] = set()
         self._check: DuplicateCheck
         self._expiry: Timer | None = None
         self._expired = asyncio.Event()
@@ -124,6 +125,11 @@ class Connection:
         """Queue one frame; a host that takes nothing while so many wait is closed."""
         if self._leaving or not self._messages.send(frame):
             self.close(CloseCode.STALLED)
+
+    def defer(self, session_id: SessionId) -> None:
+        """See the port. What is beyond the bound is asked for again (L6), or stands in its row (H3)."""
+        if len(self._deferred) < self._limits.waiting_frames:
+            self._deferred.add(session_id)
 
     def close(self, code: int, reason: str = "") -> None:
         """Close behind what is queued; the first reason counts. For everybody else it is gone now."""
@@ -324,7 +330,9 @@ class Connection:
     async def _serve(self) -> None:
         assert self._identity is not None
         if self._report is not None and self.serving:
-            await self._control.serve(self, self._identity.boot_id, self._report)
+            deferred = frozenset(self._deferred)
+            await self._control.serve(self, self._identity.boot_id, self._report, deferred)
+            self._deferred -= deferred
 
     async def _disable(self) -> None:
         """Unless what spoke against this connection went meanwhile. Those that have to go read it from the row."""
