@@ -15,7 +15,7 @@ from types import FrameType
 from typing import NoReturn
 
 import report
-from runner import run
+from runner import Result, run
 from scenarios import SCENARIOS
 
 from bothy_kit.figures import leave
@@ -41,15 +41,17 @@ def main() -> int:
         print(f"{time.monotonic() - begun:6.1f} s  {what}", file=sys.stderr if wanted.json else sys.stdout, flush=True)
 
     chosen = [each for each in SCENARIOS if any(words in each.name for words in wanted.only.split(","))]
+    results: list[Result] = []
     try:
-        results = run(chosen, quick=wanted.quick, say=say)
+        results.extend(run(chosen, quick=wanted.quick, say=say))  # those before an error stay
     except (ProgramError, NginxError, PostgresMissingError) as error:
         print(f"failed: {error}", file=sys.stderr)
-        return 1
     if wanted.json:
         print(json.dumps([asdict(each) for each in results], indent=1))
     else:
         print(report.table(results))
+    if len(results) < len(chosen):
+        return 1
     if not wanted.quick and not wanted.only:
         leave("chaos", [asdict(each) for each in results], report.table(results))
     return 1 if any(each.failure or each.sessions_ended for each in results) else 0

@@ -178,7 +178,7 @@ def second_device(stage: Stage) -> Iterator[float]:
     """Another device of the same person takes the session and types; then the first one takes it back."""
     stage.person.keep_typing(on=False)
     stage.person.wait_for_echo()
-    other = stage.world.another_device("phone")
+    other = stage.world.another_device(f"phone-{stage.session_id}")
     with person([command("bothy"), "attach", stage.session_id], other, typed=stage.person.typed) as elsewhere:
         elsewhere.wait_for_echo()
         stage.person.wait(lambda: stage.person.sees(b"Enter takes it back"), "the first device is not told")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from faults import Fault
@@ -37,17 +37,16 @@ class Result:
     """How the promise was broken; then the scenario ended early."""
 
 
-def run(scenarios: Sequence[Scenario], *, quick: bool, say: Say) -> list[Result]:
-    """All of them. Raises :class:`ProgramError` when a world does not start or does not last."""
+def run(scenarios: Sequence[Scenario], *, quick: bool, say: Say) -> Iterator[Result]:
+    """All of them, as they end. Raises :class:`ProgramError` when a world does not start or does not last."""
     scale = QUICK if quick else FULL
-    results = []
     for hurried in (False, True):
         of_world = [each for each in scenarios if each.hurried is hurried]
         if of_world:
             say("a world" + (", where back-off is short" if hurried else ""))
             with spoilable_world(say, scale.hurried if hurried else scale.unhurried) as world:
-                results += [_play(each, world, scale, each.quick if quick else each.full, say) for each in of_world]
-    return results
+                for each in of_world:
+                    yield _play(each, world, scale, each.quick if quick else each.full, say)
 
 
 def _play(scenario: Scenario, world: SpoilableWorld, scale: Scale, rounds: int, say: Say) -> Result:
