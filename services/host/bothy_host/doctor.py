@@ -21,7 +21,7 @@ from bothy_host import authorized_devices, service, state
 from bothy_host.accounts import AccountRefused, account_for
 from bothy_host.authorized_devices import AuthorizedDevicesError
 from bothy_host.dial import DialError, close_code, dialled, leave
-from bothy_host.screen import best
+from bothy_host.remote_screen import screens
 from bothy_host.settings import Profile, Settings, SettingsError
 from bothy_host.state import State, StateError
 from bothy_host.tail import TailScreen
@@ -60,7 +60,14 @@ class Finding:
 
 async def examine(settings: Settings, path: Path, units: Sequence[Path] = UNITS) -> list[Finding]:
     """All lines, for the settings of the file ``path``; a check that fails hides no other."""
-    found = [_settings(settings, path), *_accounts(settings), _devices(settings), _terminal(), _screen(), _unit(units)]
+    found = [
+        _settings(settings, path),
+        *_accounts(settings),
+        _devices(settings),
+        _terminal(),
+        _screen(settings),
+        _unit(units),
+    ]
     paired = _load(settings)
     found.append(_state(settings, paired))
     return [*found, *(await _relay(settings, paired))]
@@ -136,9 +143,12 @@ def _terminal() -> Finding:
     return Finding("terminal", Verdict.OK, "pseudo-terminals can be opened")
 
 
-def _screen() -> Finding:
-    if best() is TailScreen:
-        return Finding("screen", Verdict.UNSEEN, "no terminal emulator; who attaches later sees the end of the output")
+def _screen(settings: Settings) -> Finding:
+    with screens(settings.host.repaint_timeout) as make:
+        if make is TailScreen:
+            return Finding(
+                "screen", Verdict.UNSEEN, "no terminal emulator; who attaches later sees the end of the output"
+            )
     return Finding("screen", Verdict.OK, "who attaches later sees the screen as it is")
 
 

@@ -6,7 +6,7 @@ import logging
 import re
 
 from bothy_host.emulator import Emulator, EmulatorError
-from bothy_host.repaint import RESET, strip_queries
+from bothy_host.repaint import RESET, strip_controls, strip_queries
 
 _log = logging.getLogger(__name__)
 
@@ -57,15 +57,20 @@ class EmulatedScreen:
             return RESET
 
     def _picture(self) -> bytes:
-        unfinished = self._emulator.unfinished()
+        unfinished = strip_controls(self._emulator.unfinished())
         begin = RESET + _names(self._emulator)
         room = self._limit - len(begin) - len(unfinished)
         main = self._emulator
         shown = _screen(self._emulator, room, modes=True)
         if self._emulator.alternate:
-            main = self._emulator.copy()
-            main.feed(_TO_MAIN)
-            shown = _screen(main, room - len(shown), modes=False) + _TO_ALTERNATE + _PLAIN + shown
+            shown = _TO_ALTERNATE + _PLAIN + shown
+            try:
+                main = self._emulator.copy()
+            except EmulatorError:
+                _log.warning("a repaint without the screen behind the one that is seen")
+            else:
+                main.feed(_TO_MAIN)
+                shown = _screen(main, room - len(shown), modes=False) + shown
         picture = begin + _NAMED_COLOUR.sub(_by_name, _history(main, room - len(shown)) + shown)
         # Only a limit that is too small even for colours and modes is left to break here.
         return strip_queries(picture if len(picture) + len(unfinished) <= self._limit else RESET) + unfinished
@@ -114,7 +119,10 @@ def _usual_tabs(emulator: Emulator) -> bytes:
 
 def _saved_cursor(emulator: Emulator) -> bytes:
     """The cursor that a program saved and may go back to, saved again."""
-    restored = emulator.copy()
+    try:
+        restored = emulator.copy()
+    except EmulatorError:  # rare states cannot be copied; to have the screen matters more
+        return b""
     restored.feed(_RESTORE)
     column, row = restored.cursor
     painted = restored.paint_screen(modes=False)

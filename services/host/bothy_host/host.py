@@ -9,9 +9,10 @@ from pathlib import Path
 from bothy_host.clock import ClusterClock
 from bothy_host.dial import Manner
 from bothy_host.lifetime import Bounds
-from bothy_host.screen import MakeScreen, best
+from bothy_host.screen import MakeScreen
 from bothy_host.settings import Settings
 from bothy_host.state import Pairing
+from bothy_host.tail import TailScreen
 from bothy_host.tokens import TokenDesk
 from bothy_wire.frames import HostLimits
 
@@ -25,7 +26,7 @@ class Host:
     tokens: TokenDesk
     tls: ssl.SSLContext
     clock: ClusterClock = field(default_factory=ClusterClock)
-    make_screen: MakeScreen = field(default_factory=best)
+    make_screen: MakeScreen = TailScreen
     bounds: Bounds = field(init=False)
 
     def __post_init__(self) -> None:

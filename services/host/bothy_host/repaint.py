@@ -51,7 +51,12 @@ _C0 = re.compile(rb"[\x00-\x1f\x7f]")
 
 def strip_queries(output: bytes) -> bytes:
     """The output without anything that a terminal would answer."""
-    return _SEQUENCE.sub(_keep, _C1.sub(_CANCEL, output))
+    return _SEQUENCE.sub(_keep, strip_controls(output))
+
+
+def strip_controls(output: bytes) -> bytes:
+    """The output without controls of one character, also for a sequence whose end is still to come."""
+    return _C1.sub(_CANCEL, output)
 
 
 def _keep(match: re.Match[bytes]) -> bytes:

@@ -12,6 +12,7 @@ from bothy_host import authorized_devices, state
 from bothy_host.clock import watch_sleep
 from bothy_host.control import Control
 from bothy_host.host import Host
+from bothy_host.remote_screen import screens
 from bothy_host.rest import fetch_jwks
 from bothy_host.sessions import Sessions
 from bothy_host.settings import Settings, SettingsError
@@ -62,9 +63,10 @@ async def run(settings: Settings) -> int:
             retry_interval=settings.host.jwks_retry,
             fetch=lambda: fetch_jwks(paired.audience, tls=tls, patience=settings.host.dial_timeout),
         )
-        host = Host(settings, Pairing(state_dir, paired), tokens, tls)
-        _log.info("host %s, channel key %s", paired.name, fingerprint(paired.channel_public))
-        return await _serve(host)
+        with screens(settings.host.repaint_timeout) as make_screen:
+            host = Host(settings, Pairing(state_dir, paired), tokens, tls, make_screen=make_screen)
+            _log.info("host %s, channel key %s", paired.name, fingerprint(paired.channel_public))
+            return await _serve(host)
 
 
 async def _serve(host: Host) -> int:

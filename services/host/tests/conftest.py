@@ -11,7 +11,7 @@ import secrets
 import ssl
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -26,6 +26,8 @@ from websockets.http11 import Request, Response
 
 from bothy_host.control import Control
 from bothy_host.host import Host
+from bothy_host.remote_screen import screens
+from bothy_host.screen import MakeScreen
 from bothy_host.sessions import Sessions
 from bothy_host.settings import Settings, parse
 from bothy_host.state import Pairing, State, save
@@ -376,7 +378,7 @@ class FakeDevice:
 class Machine:
     """A host under test: server, settings, state and the running control connection."""
 
-    def __init__(self, server: FakeServer, folder: Path, text: str) -> None:
+    def __init__(self, server: FakeServer, folder: Path, text: str, make_screen: MakeScreen) -> None:
         self.server = server
         self.folder = folder
         self.settings: Settings = parse(text, "test")
@@ -398,6 +400,7 @@ class Machine:
             Pairing(folder, self.state),
             TokenDesk(host_id=server.host_id, leeway=5, fetch_interval=60, retry_interval=5, fetch=self._fetch),
             ssl.create_default_context(),
+            make_screen=make_screen,
         )
         self.sessions = Sessions(self.host)
         self.control = Control(self.host, self.sessions)
@@ -451,6 +454,13 @@ async def server() -> AsyncIterator[FakeServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def make_screen() -> Iterator[MakeScreen]:
+    """Screens of a real emulator process, which has all the time that it needs."""
+    with screens(patience=PATIENCE) as made:
+        yield made
+
+
 @pytest.fixture
 def base_settings() -> str:
     return SETTINGS
@@ -468,18 +478,18 @@ def private(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def prepared(server: FakeServer, private: Path) -> Machine:
+async def prepared(server: FakeServer, private: Path, make_screen: MakeScreen) -> Machine:
     """A paired host whose service the test starts itself."""
-    return Machine(server, private, SETTINGS)
+    return Machine(server, private, SETTINGS, make_screen)
 
 
 @pytest.fixture
-async def start(server: FakeServer, private: Path) -> AsyncIterator[Callable]:
+async def start(server: FakeServer, private: Path, make_screen: MakeScreen) -> AsyncIterator[Callable]:
     """Start a host with some settings and wait for its report."""
     started: list[tuple[Machine, asyncio.Task]] = []
 
     async def begin(text: str = SETTINGS, *, report: bool = True) -> Machine:
-        machine = Machine(server, private, text)
+        machine = Machine(server, private, text, make_screen)
         started.append((machine, asyncio.create_task(machine.control.run())))
         if report:
             await server.reported()

@@ -258,11 +258,24 @@ def test_any_bytes_and_sizes_do_no_harm(output, columns, rows):
 def test_a_fault_of_the_emulator_costs_the_picture_and_nothing_else(monkeypatch, caplog):
     shown = screen(b"here")
 
-    def refuse(self):
-        raise EmulatorError("copy failed: -1")
+    def refuse(self, *, modes):
+        raise EmulatorError("format failed: -1")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Emulator, "copy", refuse)
+        patched.setattr(Emulator, "paint_screen", refuse)
         assert shown.repaint() == RESET
     assert "no repaint" in caplog.text
     assert b"here" in shown.repaint()
+
+
+def test_a_state_that_cannot_be_copied_is_painted_without_what_is_behind_it():
+    shown = screen("\x1b[?1049h\n\x1b[99C\x1bg\u4f60".encode(), size=(80, 24))
+    shown.resize(1, 25)
+    shown.feed(b"x")
+    repaint = shown.repaint()
+    assert b"\x1b[?1049h" in repaint
+    assert b"x" in repaint
+
+
+def test_a_string_without_its_end_asks_nothing():
+    assert b"\xc2" not in screen("hi\x1b]2;t\x9c\x9b6n".encode()).repaint()
