@@ -5,6 +5,7 @@ It has one socket, speaks when it is asked for a repaint, and ends with the sock
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import socket
@@ -12,6 +13,15 @@ import sys
 
 from bothy_host.bounded import BoundedScreen
 from bothy_host.remote_screen import HEADER, LENGTH, SIZE, Kind
+
+_NOBODY = 65534
+_LIMITS = {
+    resource.RLIMIT_AS: 2 * 1024**3,
+    resource.RLIMIT_CORE: 0,
+    resource.RLIMIT_FSIZE: 0,
+    resource.RLIMIT_NOFILE: 32,
+    resource.RLIMIT_NPROC: 0,
+}
 
 
 def serve(connection: socket.socket) -> None:
@@ -35,8 +45,17 @@ def serve(connection: socket.socket) -> None:
                     del screens[number]
 
 
+def lock_up() -> None:
+    """Give up every right before the first byte of a program is read: a fault may be more than a crash."""
+    for limit, most in _LIMITS.items():
+        resource.setrlimit(limit, (most, most))
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+        os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+
+
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service ends it
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    lock_up()
     serve(socket.socket(fileno=int(sys.argv[1])))

@@ -8,17 +8,20 @@ from __future__ import annotations
 import re
 
 _EVENT = re.compile(
-    rb"(?P<reset>\x1bc)"
-    rb"|(?P<soft>\x1b\[!p)"
-    rb"|\x1b\[(?P<mode>\??[\d;]+)[hl]"
-    rb"|\x1b\[(?P<sgr>[\d;:]*)m"
-    rb"|(?P<region>\x1b\[[\d;]*r)"
-    rb"|(?P<shape>\x1b\[\d* q)"
-    rb"|(?P<keypad>\x1b[=>])"
-    rb"|\x1b(?P<slot>[()*+])[0-9A-Za-z]"
-    rb"|(?P<shift>[\x0e\x0f])"
-    rb"|(?P<title>\x1b\][02];[^\x00-\x1f]{0,256}(?:\x07|\x1b\\))"
+    rb"\x1b(?:"
+    rb"(?P<reset>c)"
+    rb"|(?P<soft>\[!p)"
+    rb"|\[(?P<mode>\??\d{1,5}(?:;\d{1,5}){0,15})[hl]"
+    rb"|\[(?P<sgr>[\d;:]{0,64})m"
+    rb"|(?P<region>\[[\d;]{0,16}r)"
+    rb"|(?P<shape>\[\d{0,3} q)"
+    rb"|(?P<keypad>[=>])"
+    rb"|(?P<slot>[()*+])[0-9A-Za-z]"
+    rb"|(?P<title>\][02];[^\x00-\x1f]{0,256}(?:\x07|\x1b\\))"
+    rb")"
 )
+"""With one beginning, because only that is looked for fast. What is longer than any that programs use is not kept."""
+_SHIFTS = (b"\x0e", b"\x0f")
 _PASSING = {b"?3", b"?1048", b"?2026"}
 """Modes that do something when they are set, or hold for a moment only."""
 _SCREENS = (b"?47", b"?1047", b"?1049")
@@ -57,6 +60,9 @@ class Modes:
                     self._keep(event.group("slot"), sequence)
                 case str():
                     self._keep(kind.encode(), sequence)
+        shift = max(_SHIFTS, key=output.rfind)
+        if output.rfind(shift) > output.rfind(b"\x1bc"):
+            self._keep(b"shift", shift)
 
     def again(self) -> bytes:
         """What sets it all in a terminal that was reset; the alternate screen first, because to enter it erases."""

@@ -84,19 +84,20 @@ class EmulatorProcess:
         self.tell(Kind.NEW, self._numbers, LENGTH.pack(limit))
         return self._numbers
 
-    def tell(self, kind: Kind, number: int, body: bytes = b"") -> None:
-        """Say something; what it does not take now follows with the next word."""
+    def tell(self, kind: Kind, number: int, body: bytes = b"") -> bool:
+        """Say something; what it does not take now follows with the next word. False when it did not keep up."""
         if not self.alive:
-            return
+            return True
         self._waiting += HEADER.pack(kind, number, len(body)) + body
         try:
             self._exchange(0)
             if len(self._waiting) > _MOST_WAITING:
                 self._catch_up()
         except TimeoutError:
-            self._died("it does not keep up")
+            return False
         except OSError:
             self._died("it ended")
+        return True
 
     def repaint(self, number: int, patience: float | None = None) -> bytes | None:
         """The picture, or none when it does not come in time."""
@@ -165,20 +166,25 @@ class RemoteScreen:
         self._process = process
         self._number = process.new(limit)
         self._tail = TailScreen(limit)
-        weakref.finalize(self, process.tell, Kind.CLOSE, self._number)
+        self._emulated = True
+        self._close = weakref.finalize(self, process.tell, Kind.CLOSE, self._number)
 
     def feed(self, output: bytes) -> None:
         """The program printed."""
         self._tail.feed(output)
-        self._process.tell(Kind.FEED, self._number, output)
+        if self._emulated and not self._process.tell(Kind.FEED, self._number, output):
+            _log.warning("a session goes on without the terminal emulator, which does not keep up with it")
+            self._emulated = False
+            self._close()
 
     def resize(self, columns: int, rows: int) -> None:
         """The terminal has this size now."""
-        self._process.tell(Kind.RESIZE, self._number, SIZE.pack(columns, rows))
+        if self._emulated:
+            self._process.tell(Kind.RESIZE, self._number, SIZE.pack(columns, rows))
 
     def repaint(self) -> bytes:
         """See :class:`~bothy_host.screen.ScreenState`."""
-        picture = self._process.repaint(self._number)
+        picture = self._process.repaint(self._number) if self._emulated else None
         return self._tail.repaint() if picture is None else picture
 
 

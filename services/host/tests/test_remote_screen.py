@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -65,15 +67,28 @@ def test_when_it_is_late_its_answer_is_for_nobody_else(process):
     assert screen.repaint() != late
 
 
-def test_one_that_does_not_keep_up_is_given_up(process, monkeypatch):
-    monkeypatch.setattr(remote_screen, "_MOST_WAITING", 100_000)
-    screen = RemoteScreen(process, LIMIT)
+def test_who_is_too_fast_for_it_goes_on_alone(process, caplog):
+    fast, other = RemoteScreen(process, LIMIT), RemoteScreen(process, LIMIT)
+    other.feed(OUTPUT)
     os.kill(process._process.pid, signal.SIGSTOP)
     process._patience = 0.05
-    for _ in range(100):
-        screen.feed(b"x" * 60_000)
-    assert not process.alive
-    assert screen.repaint().endswith(b"x")
+    for _ in range(1000):
+        fast.feed(b"y\n" * 32_768)
+    assert len(process._waiting) < 2 * remote_screen._MOST_WAITING
+    os.kill(process._process.pid, signal.SIGCONT)
+    process._patience = 20.0
+    assert b"\x1b[?1049h" in process.repaint(other._number), "nobody else's emulator is lost"
+    assert fast.repaint().endswith(b"y\n")
+    assert caplog.text.count("does not keep up") == 1
+
+
+def test_it_has_no_rights_of_its_own(process):
+    status = Path(f"/proc/{process._process.pid}/status").read_text()
+    own = os.geteuid() or 65534
+    assert re.search(rf"^Uid:\s+{own}\s+{own}\s+{own}\s+{own}$", status, re.MULTILINE)
+    limits = Path(f"/proc/{process._process.pid}/limits").read_text()
+    assert re.search(r"^Max processes +0 ", limits, re.MULTILINE)
+    assert re.search(r"^Max file size +0 ", limits, re.MULTILINE)
 
 
 def test_who_prints_faster_than_it_reads_goes_at_its_pace(process):

@@ -59,6 +59,14 @@ def test_modes_that_lie_before_the_tail_hold_in_it():
     assert b"\x1b[1;31m" in repainted
 
 
+@pytest.mark.parametrize("step", [1000, 64 * 1024])
+def test_hostile_output_makes_no_repaint_beyond_its_bound(step):
+    modes = b"".join(b"\x1b[?%s%dh" % (b"7" * 4, number) for number in range(1000))
+    long = b"".join(b"\x1b[?%sh\x1b[%sm" % (b"%d" % number * 20_000, b"1;" * 20_000) for number in range(1, 60))
+    output = modes + b"\x1b[38;5;1m" * 1000 + b"\x1b]2;" + b"t" * 256 + b"\x07" + long + b"line\r\n" * 2000
+    assert len(tail(*(output[start : start + step] for start in range(0, len(output), step)))) <= LIMIT
+
+
 PIECES = [
     *(b"\x1b[?%d%s" % (mode, end) for mode in (1, 5, 25, 1000, 1002, 1006, 2004) for end in (b"h", b"l")),
     b"\x1b[?1049h",
