@@ -12,7 +12,6 @@ _EVENT = re.compile(
     rb"(?P<reset>c)"
     rb"|(?P<soft>\[!p)"
     rb"|\[(?P<mode>\??\d{1,5}(?:;\d{1,5}){0,15})[hl]"
-    rb"|\[(?P<sgr>[\d;:]{0,64})m"
     rb"|(?P<region>\[[\d;]{0,16}r)"
     rb"|(?P<shape>\[\d{0,3} q)"
     rb"|(?P<keypad>[=>])"
@@ -21,6 +20,9 @@ _EVENT = re.compile(
     rb")"
 )
 """With one beginning, because only that is looked for fast. What is longer than any that programs use is not kept."""
+_COLOUR = re.compile(rb"\x1b\[(?P<parameters>[\d;:]{0,64})m")
+"""By far the most frequent, so only those behind the last that begins anew are looked at."""
+_ANEW = (b"\x1b[m", b"\x1b[0m", b"\x1bc", b"\x1b[!p")
 _SHIFTS = (b"\x0e", b"\x0f")
 _PASSING = {b"?3", b"?1048", b"?2026"}
 """Modes that do something when they are set, or hold for a moment only."""
@@ -51,8 +53,6 @@ class Modes:
                     self._kept.clear()
                 case "mode":
                     self._set(event.group("mode"), sequence[-1:])
-                case "sgr":
-                    self._colour(event.group("sgr"), sequence)
                 case "soft":  # what it resets differs from terminal to terminal, colours in all of them
                     self._kept.pop(b"sgr", None)
                     self._keep(b"soft", sequence)
@@ -60,6 +60,7 @@ class Modes:
                     self._keep(event.group("slot"), sequence)
                 case str():
                     self._keep(kind.encode(), sequence)
+        self._colours(output)
         shift = max(_SHIFTS, key=output.rfind)
         if output.rfind(shift) > output.rfind(b"\x1bc"):
             self._keep(b"shift", shift)
@@ -76,9 +77,14 @@ class Modes:
             if mode not in _PASSING:
                 self._keep(mode, b"\x1b[%s%s" % (mode, end))
 
-    def _colour(self, parameters: bytes, sequence: bytes) -> None:
-        before = b"" if _NO_COLOURS.match(parameters) else self._kept.get(b"sgr", b"")
-        self._keep(b"sgr", (before + sequence) if len(before) < _MOST_COLOURS else sequence)
+    def _colours(self, output: bytes) -> None:
+        begin = max(output.rfind(each) for each in _ANEW)
+        kept = b"" if begin >= 0 else self._kept.get(b"sgr", b"")
+        for colour in _COLOUR.finditer(output, max(begin, 0)):
+            anew = _NO_COLOURS.match(colour["parameters"]) is not None or len(kept) >= _MOST_COLOURS
+            kept = colour.group() if anew else kept + colour.group()
+        if kept:
+            self._keep(b"sgr", kept)
 
     def _keep(self, kind: bytes, sequence: bytes) -> None:
         self._kept.pop(kind, None)
