@@ -28,6 +28,8 @@ _MOST_CELLS = 64 * 1024
 class BoundedScreen:
     """A :class:`~bothy_host.screen.ScreenState` of bounded cost."""
 
+    behind = False
+
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._screen: ScreenState = EmulatedScreen(limit)

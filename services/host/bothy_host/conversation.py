@@ -21,6 +21,8 @@ from bothy_wire.errors import ChannelError
 from bothy_wire.limits import LINEAGE_BYTES
 
 _log = logging.getLogger(__name__)
+_LOOK_AGAIN_S = 0.005
+"""Until a screen that was behind is looked at again."""
 
 
 class Listener(Protocol):
@@ -144,7 +146,8 @@ class Conversation:
 
     def deadline(self) -> float | None:
         """When time alone changes something."""
-        known = (self._end.deadline(), self._fail_deadline(), self._output.deadline())
+        look = steady() + _LOOK_AGAIN_S if self._output.behind else None
+        known = (self._end.deadline(), self._fail_deadline(), self._output.deadline(), look)
         return min((each for each in known if each is not None), default=None)
 
     def overdue(self, now: float) -> bool:

@@ -126,6 +126,8 @@ class Output:
 
     def wants(self, now: float, credit: int) -> int:
         """Bytes that may be read from the program now; ``credit`` is what the device has room for."""
+        if self._screen.behind:
+            return 0
         match self._audience:
             case Watched(sent):
                 return max(credit - (self._ring.end - sent), 0)
@@ -134,6 +136,11 @@ class Output:
             case Absent(since):
                 room = self._replay_bytes - (self._ring.end - self._acknowledged)
                 return self._replay_bytes if now >= since + self._hold else max(room, 0)
+
+    @property
+    def behind(self) -> bool:
+        """Whether the screen holds up the program; to be asked again soon."""
+        return self._screen.behind
 
     def deadline(self) -> float | None:
         """When :meth:`wants` changes by time alone."""

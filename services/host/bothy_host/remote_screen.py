@@ -1,7 +1,7 @@
 """Screens whose emulator runs in another process; when that is late, dead or not installed, the end of the output.
 
 The emulator is native code that reads what programs print. A fault in it must end no session, so it has a process of its own,
-one for all sessions of a host. A repaint waits for it, and who prints faster than it reads, both not long.
+one for all sessions of a host. A repaint waits for it, not long; nothing else does, and who prints faster than it reads is not read.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ LENGTH = struct.Struct(">I")
 _MODULE = "bothy_host.emulator_process"
 _MOST_WAITING = 1024 * 1024
 """Bytes that the process has not taken, before whoever prints more of them waits."""
+_LITTLE = 64 * 1024
+"""Bytes that a session may print while others print too many."""
+_FAR_TOO_MANY = 4 * _MOST_WAITING
+"""And before whoever does not wait goes on without it."""
 _START_S = 20.0
 _TRIAL = b"\r\n" * 30 + b"\x1b]2;trial\x07\x1b]4;1;#000000\x07\x1b[?1049h\x1b[44m\x1b[2J"
 """Each function of the library takes long the first time; better at the start than between somebody's keys."""
@@ -84,20 +88,30 @@ class EmulatorProcess:
         self.tell(Kind.NEW, self._numbers, LENGTH.pack(limit))
         return self._numbers
 
-    def tell(self, kind: Kind, number: int, body: bytes = b"") -> bool:
-        """Say something; what it does not take now follows with the next word. False when it did not keep up."""
+    @property
+    def patience(self) -> float:
+        """Seconds that it may be late."""
+        return self._patience
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that it has not taken."""
+        if self._waiting and self.alive:
+            try:
+                self._exchange(0)
+            except OSError:
+                self._died("it ended")
+        return len(self._waiting)
+
+    def tell(self, kind: Kind, number: int, body: bytes = b"") -> None:
+        """Say something; what it does not take now follows with the next word."""
         if not self.alive:
-            return True
+            return
         self._waiting += HEADER.pack(kind, number, len(body)) + body
         try:
             self._exchange(0)
-            if len(self._waiting) > _MOST_WAITING:
-                self._catch_up()
-        except TimeoutError:
-            return False
         except OSError:
             self._died("it ended")
-        return True
 
     def repaint(self, number: int, patience: float | None = None) -> bytes | None:
         """The picture, or none when it does not come in time."""
@@ -121,12 +135,6 @@ class EmulatorProcess:
         self._process.kill()
         self._process.wait()
         self._waiting.clear()
-
-    def _catch_up(self) -> None:
-        """Wait as long as a repaint may: who prints faster than the emulator reads goes at its pace."""
-        until = time.monotonic() + self._patience
-        while len(self._waiting) > _MOST_WAITING // 2:
-            self._exchange(_left(until))
 
     def _exchange(self, seconds: float) -> None:
         """Send and receive what can be, waiting at most so long for the first of it."""
@@ -166,16 +174,33 @@ class RemoteScreen:
         self._process = process
         self._number = process.new(limit)
         self._tail = TailScreen(limit)
-        self._emulated = True
+        self._printed, self._emulated = False, True
+        self._fed = 0  # since the process last kept up with all
+        self._behind_since: float | None = None
         self._close = weakref.finalize(self, process.tell, Kind.CLOSE, self._number)
 
     def feed(self, output: bytes) -> None:
         """The program printed."""
+        self._printed = self._printed or bool(output)
         self._tail.feed(output)
-        if self._emulated and not self._process.tell(Kind.FEED, self._number, output):
-            _log.warning("a session goes on without the terminal emulator, which does not keep up with it")
-            self._emulated = False
-            self._close()
+        if self._emulated:
+            self._process.tell(Kind.FEED, self._number, output)
+            self._fed += len(output)
+            if self._process.waiting > _FAR_TOO_MANY and self._fed > _LITTLE:
+                self._give_up()
+
+    @property
+    def behind(self) -> bool:
+        """See :class:`~bothy_host.screen.ScreenState`; for so long as a repaint may take."""
+        if not self._emulated or self._process.waiting <= _MOST_WAITING:
+            self._fed, self._behind_since = 0, None
+        elif self._fed <= _LITTLE:
+            pass  # others print so much
+        elif self._behind_since is None:
+            self._behind_since = time.monotonic()
+        elif time.monotonic() - self._behind_since > self._process.patience:
+            self._give_up()
+        return self._emulated and self._behind_since is not None
 
     def resize(self, columns: int, rows: int) -> None:
         """The terminal has this size now."""
@@ -184,8 +209,15 @@ class RemoteScreen:
 
     def repaint(self) -> bytes:
         """See :class:`~bothy_host.screen.ScreenState`."""
+        if not self._printed:
+            return b""
         picture = self._process.repaint(self._number) if self._emulated else None
         return self._tail.repaint() if picture is None else picture
+
+    def _give_up(self) -> None:
+        _log.warning("a session goes on without the terminal emulator, which does not keep up with it")
+        self._emulated = False
+        self._close()
 
 
 def _left(until: float) -> float:

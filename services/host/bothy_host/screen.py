@@ -19,6 +19,10 @@ class ScreenState(Protocol):
     def resize(self, columns: int, rows: int) -> None:
         """The terminal has this size now."""
 
+    @property
+    def behind(self) -> bool:
+        """Whether it should get no more output now; to be asked again soon, because nobody tells when that ends."""
+
     def repaint(self) -> bytes:
         """A reset and then what brings a terminal of this size to the same screen and modes; nothing in it asks for an answer.
 

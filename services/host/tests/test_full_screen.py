@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import shutil
+import signal
 import sys
 
 import pytest
 
 from bothy_host.emulated import EmulatedScreen
+from bothy_host.remote_screen import EmulatorProcess, RemoteScreen
 
 SET = r"\033[?1049h\033[?1000h\033[?1006h\033[?2004h\033[?1h\033[?25l"
 MODES = (1049, 1000, 1006, 2004, 1)
@@ -76,3 +80,26 @@ async def test_bx12_who_comes_back_with_another_size_sees_it_in_that_size(start)
     await second.shows(b"20 30")
     lines = screen_of(bytes(second.repaint), (30, 20))._emulator.paint_screen(modes=False).split(b"\r\n")
     assert b"x" * 30 in lines
+
+
+async def test_a_program_that_is_too_fast_for_the_emulator_waits_for_it_and_nobody_else_does(start, eventually):
+    process = await asyncio.to_thread(EmulatorProcess, 20.0)
+    machine = await start()
+    machine.host.make_screen = lambda limit: RemoteScreen(process, limit)
+    fast, side = await machine.session()
+    await fast.open(side)
+    other, other_side = await machine.session()
+    await other.open(other_side)
+    for each in (fast, other):
+        await each.shows(b"$ ")
+    os.kill(process._process.pid, signal.SIGSTOP)
+    await fast.type(b"head -c 4000000 /dev/zero | tr '\\0' z; echo e''nd\n")
+    screen = machine.sessions._running[fast.session_id]._conversation._output._screen
+    await eventually(lambda: screen.behind)
+    await other.type(b"echo qui''ck\n")
+    await other.shows(b"quick")
+    assert b"end" not in fast.output.replace(b"e''nd", b"")
+    os.kill(process._process.pid, signal.SIGCONT)
+    await fast.shows(b"zend")
+    assert screen._emulated
+    process.stop()

@@ -8,6 +8,8 @@ from bothy_host.output import Output
 class Paper:
     """A screen that shows everything."""
 
+    behind = False
+
     def __init__(self):
         self.shown = b""
 
@@ -159,3 +161,12 @@ def test_what_a_program_printed_at_its_exit_is_sent_however_much_it_is():
     assert output.take(400) == b"z" * 400
     assert output.take(1000) == b"z" * 600
     assert output.complete
+
+
+def test_a_screen_that_is_behind_holds_up_the_program():
+    output = watched(make())
+    output._screen.behind = True
+    assert output.wants(0, 30) == 0
+    assert output.behind
+    output._screen.behind = False
+    assert output.wants(0, 30) == 30

@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -71,15 +72,27 @@ def test_who_is_too_fast_for_it_goes_on_alone(process, caplog):
     fast, other = RemoteScreen(process, LIMIT), RemoteScreen(process, LIMIT)
     other.feed(OUTPUT)
     os.kill(process._process.pid, signal.SIGSTOP)
-    process._patience = 0.05
     for _ in range(1000):
         fast.feed(b"y\n" * 32_768)
-    assert len(process._waiting) < 2 * remote_screen._MOST_WAITING
+    assert process.waiting < 2 * remote_screen._FAR_TOO_MANY
     os.kill(process._process.pid, signal.SIGCONT)
     process._patience = 20.0
     assert b"\x1b[?1049h" in process.repaint(other._number), "nobody else's emulator is lost"
     assert fast.repaint().endswith(b"y\n")
     assert caplog.text.count("does not keep up") == 1
+
+
+def test_who_waits_too_long_for_it_goes_on_alone(process):
+    screen = RemoteScreen(process, LIMIT)
+    os.kill(process._process.pid, signal.SIGSTOP)
+    process._patience = 0.05
+    while not screen.behind:
+        screen.feed(b"x" * 60_000)
+    while screen.behind:
+        time.sleep(0.01)
+    os.kill(process._process.pid, signal.SIGCONT)
+    assert process.alive
+    assert screen.repaint().endswith(b"x")
 
 
 def test_it_has_no_rights_of_its_own(process):
@@ -95,7 +108,9 @@ def test_who_prints_faster_than_it_reads_goes_at_its_pace(process):
     screen = RemoteScreen(process, LIMIT)
     for _ in range(160):
         screen.feed(b"y\r\n" * 20_000)
-        assert len(process._waiting) < 2 * remote_screen._MOST_WAITING
+        assert process.waiting < 2 * remote_screen._MOST_WAITING
+        while screen.behind:
+            time.sleep(0.001)
     screen.feed(b"end")
     assert process.alive
     assert b"end" in process.repaint(screen._number)
@@ -113,6 +128,8 @@ def test_answers_that_nobody_fetched_block_nothing(process):
     process._patience = 20.0
     for _ in range(40):
         screens[0].feed(b"y\r\n" * 20_000)
+        while screens[0].behind:
+            time.sleep(0.001)
     assert process.alive
     screens[0].feed(b"end")
     assert b"end" in process.repaint(screens[0]._number)
