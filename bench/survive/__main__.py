@@ -26,8 +26,6 @@ _LOADS = 2
 _QUIET_S = 10.0
 """Between the restarts, so that each is measured alone."""
 _DRAIN_S = 120.0
-_DRAIN_BATCH = "3"
-"""Fifteen sessions a second: both their ends, the edge, the nodes and the database share the processors here."""
 _PROBATION_S = 7.0
 """A host that has just connected gets no orders for twice ``terminal.host_duplicate_probe_timeout``."""
 
@@ -50,7 +48,6 @@ def main() -> int:
             "BOTHY_TERMINAL__MAX_SESSIONS_PER_HOST": most,
             "BOTHY_TERMINAL__MAX_PENDING_PER_NODE": most,
             "BOTHY_IDENTITY__ACCESS_TOKEN_TTL": "3600",
-            "BOTHY_SERVER__DRAIN_BATCH": _DRAIN_BATCH,
         }
     )
     with spoilable_world(say, terms) as world, ExitStack() as stack:

@@ -121,8 +121,8 @@ class Server(Group):
     """The control connections of a node that drains are closed one by one within this time, so that the other nodes are not dialled by all hosts at once."""
     drain_control_wait: SecondsOrNone = 5
     """Sessions leave when no control connection is left, or this long after `drain_spread`."""
-    drain_batch: Count = 50
-    """Sessions whose two sides leave at once; sides that are alone leave with the first ones."""
+    drain_batch: Count = 3
+    """Sessions whose two sides leave at once; sides that are alone leave with the first ones. Each costs handshakes on the other nodes: what two processors manage."""
     drain_batch_gap: Seconds = 0.2
     """Time between two such batches. What is left is looked at this often."""
     stop_linger: Seconds = 2
