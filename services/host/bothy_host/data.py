@@ -93,6 +93,11 @@ class DataDialler:
         self._newest: asyncio.Task[None] | None = None
         self._current: _Connection | None = None
 
+    @property
+    def up(self) -> bool:
+        """Whether a connection is accepted and not gone."""
+        return self._current is not None
+
     def want(self) -> None:
         """Dial, also when a connection is up."""
         self._feed(redial.Wanted())

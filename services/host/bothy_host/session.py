@@ -104,6 +104,15 @@ class Session:
         self._finish(Ended(None))
         self.dismiss()
 
+    def end_by_relay(self) -> None:
+        """``host.session.close``. Of an opening the relay closes the connection itself, and soon: its code tells which side
+        was missed, and whoever hangs up first would take that from it (``cluster.md``, L2).
+        """
+        if self._life is None and self._data.up:
+            self._finish(Ended(None))
+        else:
+            self.close()
+
     def dismiss(self) -> None:
         """The server recorded the end, so nobody needs the connection any more."""
         self._dismissed.set()
@@ -254,10 +263,9 @@ class Session:
         try:
             if self._pty is not None and self._status is None:
                 await self._pty.end(self._host.settings.host.hup_grace)
-            if ended.reason is not None:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._host.settings.host.close_linger):
-                        await self._dismissed.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._host.settings.host.close_linger):
+                    await self._dismissed.wait()
         finally:
             await self._conversation.stop()
             await self._data.stop()

@@ -62,7 +62,7 @@ class Sessions:
         session = self._running.get(frame.session_id)
         if session is not None:
             _log.info("session %s: closed by the relay: %s", frame.session_id, frame.reason)
-            session.close()
+            session.end_by_relay()
         self._forget(frame.session_id)
 
     def recorded(self, frame: HostSessionRecorded) -> None:

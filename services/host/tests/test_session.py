@@ -533,6 +533,19 @@ async def test_lone_opening_that_ends_4102_is_forgotten(start, server, eventuall
     assert not machine.sessions.unrecorded()
 
 
+async def test_an_opening_that_the_relay_ended_is_hung_up_by_the_relay(start, server, eventually):
+    """Its code tells which side was missed (L2)."""
+    machine = await start()
+    device, side = await machine.session()
+    session = machine.sessions._running[device.session_id]
+    await server.say(frames.HostSessionClose(session_id=device.session_id, reason="open_failed"))
+    await eventually(lambda: session.over)
+    await (await side.connection.ping())  # what hangs up at once has done so by now
+    await side.connection.close(4102)
+    assert side.connection.close_code == 4102
+    await eventually(lambda: not machine.sessions._tasks)
+
+
 async def test_secrets_are_nowhere_in_the_shell(start, monkeypatch):
     monkeypatch.setenv("BOTHY_SECRET", "canary-in-the-environment")
     machine = await start()
