@@ -584,9 +584,9 @@ def _zombies_of(parent: int) -> list[str]:
 def _terminals() -> int:
     """How many this process holds: one is there as long as its master is open."""
     count = 0
-    for descriptor in os.listdir("/proc/self/fd"):
+    for descriptor in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # that of the listing
-            count += os.readlink(f"/proc/self/fd/{descriptor}").endswith("ptmx")
+            count += descriptor.readlink().name == "ptmx"
     return count
 
 
