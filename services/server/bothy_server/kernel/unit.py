@@ -30,7 +30,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One decision. ``action`` is from a closed list (``AUDIT_ACTIONS`` in ``platform/audit.py``); never any content."""
+    """One decision. ``action`` is from a closed list (``AUDIT_ACTIONS`` in ``platform/audit.py``); never any content.
+
+    ``person_id`` and ``device_id`` acted; a decision about somebody, or about another device, names them as its subject.
+    """
 
     action: str
     code: str
@@ -38,6 +41,8 @@ class AuditEntry:
     device_id: UUID | None = None
     host_id: UUID | None = None
     session_id: UUID | None = None
+    subject_person_id: UUID | None = None
+    subject_device_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,19 +18,26 @@ from bothy_server.platform.database import Database
 
 AUDIT_ACTIONS = frozenset(
     {
+        "attempt.refused",
         "device.add",
+        "device.approve",
         "device.login",
+        "device.logout",
         "device.revoke",
         "host.confirm",
         "host.connect",
         "host.create",
         "host.grant",
+        "host.owner",
         "host.pair",
         "host.pairing_code",
+        "host.rename",
         "host.state",
         "invite.create",
+        "passkey.add",
+        "passkey.remove",
         "person.add",
-        "person.disable",
+        "person.state",
         "step_up.confirm",
         "terminal.attach",
         "terminal.close",
@@ -42,8 +49,8 @@ AUDIT_ACTIONS = frozenset(
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _READ = text(
-    "SELECT position, at, action, code, person_id, device_id, host_id, session_id, hash"
-    " FROM audit_log WHERE position > :after ORDER BY position LIMIT :batch"
+    "SELECT position, at, action, code, person_id, device_id, host_id, session_id, hash,"
+    " subject_person_id, subject_device_id FROM audit_log WHERE position > :after ORDER BY position LIMIT :batch"
 )
 
 
@@ -60,17 +67,16 @@ class AuditRow:
     host_id: UUID | None
     session_id: UUID | None
     hash: bytes
+    subject_person_id: UUID | None
+    subject_device_id: UUID | None
 
     def expected_hash(self, previous: bytes) -> bytes:
         """What :attr:`hash` must be behind a row with hash ``previous`` (empty before the first row)."""
         microseconds = (self.at - _EPOCH) // timedelta(microseconds=1)
-        ids = (
-            "" if each is None else str(each)
-            for each in (self.person_id, self.device_id, self.host_id, self.session_id)
-        )
-        return hashlib.sha256(
-            previous + "\n".join((str(self.position), str(microseconds), self.action, self.code, *ids)).encode()
-        ).digest()
+        subject = (self.subject_person_id, self.subject_device_id)
+        ids = (self.person_id, self.device_id, self.host_id, self.session_id, *(subject if any(subject) else ()))
+        lines = (self.position, microseconds, self.action, self.code, *("" if each is None else each for each in ids))
+        return hashlib.sha256(previous + "\n".join(map(str, lines)).encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from bothy_kit.postgres import Postgres
 from bothy_server.migrations import run
 from bothy_wire.frames import CloseReason, OpenFailure
 
-ALL = ["0001", "0002", "0003", "0004"]
+ALL = ["0001", "0002", "0003", "0004", "0005"]
 
 
 @pytest.fixture
