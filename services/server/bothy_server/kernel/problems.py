@@ -5,6 +5,8 @@ A use case raises it inside its unit of work, so that a refusal always rolls bac
 
 from __future__ import annotations
 
+import math
+
 
 class Problem(Exception):  # noqa: N818 - RFC 9457 calls it a problem
     """``code`` is for programs and never changes; ``detail`` is for a person and says what to do."""
@@ -16,3 +18,9 @@ class Problem(Exception):  # noqa: N818 - RFC 9457 calls it a problem
         self.code = code
         self.detail = detail
         self.retry_after_s = retry_after_s
+
+
+def too_often(wait_s: float) -> Problem:
+    """429 ``rate_limited``; the same may be tried again after ``wait_s`` seconds."""
+    seconds = max(1, math.ceil(wait_s))
+    return Problem(429, "rate_limited", f"Too many attempts. Try again in {seconds} s.", retry_after_s=seconds)

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from bothy_server.platform.setting_values import Rate
+from bothy_server.kernel.rates import Rate
 from bothy_server.platform.settings import Log
 
 REDACTED = "[redacted]"

@@ -16,6 +16,8 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from bothy_server.kernel.rates import Rate
+
 _SECOND = 1_000_000
 _MICROSECONDS = {"d": 86_400 * _SECOND, "h": 3600 * _SECOND, "min": 60 * _SECOND, "s": _SECOND, "ms": 1000}
 _BYTES = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}
@@ -23,14 +25,6 @@ _PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", re.ASCII)
 _RATE = re.compile(r"(\d+)\s*(?:per|/)\s*([a-z]+)", re.ASCII)
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]\s]+)):(\d{1,5})", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """``count`` things in ``period_s`` seconds; as many may come at once."""
-
-    count: int
-    period_s: float
 
 
 @dataclass(frozen=True, slots=True)

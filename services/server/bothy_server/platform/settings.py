@@ -23,9 +23,9 @@ from pydantic import (
 )
 from pydantic_settings import NoDecode
 
+from bothy_server.kernel.rates import Rate
 from bothy_server.platform.setting_values import (
     Address,
-    Rate,
     check_database_url,
     names_password,
     parse_address,

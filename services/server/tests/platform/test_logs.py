@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
+from bothy_server.kernel.rates import Rate
 from bothy_server.platform.logs import REDACTED, RepeatedWarnings, configure_logging, redact
-from bothy_server.platform.setting_values import Rate
 from bothy_server.platform.settings import Log
 
 log = logging.getLogger("bothy.test")

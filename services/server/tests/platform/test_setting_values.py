@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bothy_server.kernel.rates import Rate
 from bothy_server.platform.setting_values import (
     Address,
-    Rate,
     format_duration,
     format_rate,
     format_size,

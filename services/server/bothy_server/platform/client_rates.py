@@ -1,0 +1,43 @@
+"""How often one client network may call what needs no signed-in person, on this node (``docs/spec/protocol.md``, Limits).
+
+Counted before the body is read, so that a stranger costs next to nothing. Nobody is identified by it: an office behind
+one address is one client, and so is the /64 that an IPv6 subscriber gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from bothy_server.kernel.problems import too_often
+from bothy_server.kernel.rates import Rate, RateTable
+
+_PREFIX_BYTES = 8
+"""A subscriber chooses addresses within a /64 at will; whoever was given more may come from more networks."""
+
+
+class ClientRates:
+    """Counts calls by client network."""
+
+    def __init__(self, rate: Rate, most: int, monotonic: Callable[[], float]) -> None:
+        """``rate`` and ``most`` are the keys ``identity.address_rate`` and ``identity.max_addresses``."""
+        self._table = RateTable(rate, most)
+        self._monotonic = monotonic
+        self.refused = 0
+        """Calls that were refused; only grows."""
+
+    def spend(self, address: str) -> None:
+        """One call from the address that the trusted proxies tell. Raises 429 ``rate_limited``."""
+        wait_s = self._table.take(client_network(address), self._monotonic())
+        if wait_s:
+            self.refused += 1
+            raise too_often(wait_s)
+
+
+def client_network(address: str) -> bytes:
+    """The network that a client's address stands for: an IPv4 address, also one mapped into IPv6, or the /64 of an IPv6 one."""
+    match ip_address(address):
+        case IPv6Address(ipv4_mapped=IPv4Address(packed=plain)) | IPv4Address(packed=plain):
+            return plain
+        case IPv6Address(packed=packed):
+            return packed[:_PREFIX_BYTES]
