@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 
 import click
@@ -17,6 +18,9 @@ from bothy_wire.codes import normal_code
 from bothy_wire.limits import NAME_BYTES
 from bothy_wire.printable import printable
 from bothy_wire.signing import fingerprint
+
+_NO_WORD = re.compile(r"[\s=]+")
+"""What would end the name in a line of ``authorized_devices``, or make an option of it."""
 
 
 def log_in(url: str, code: str, name: str | None) -> None:
@@ -72,6 +76,6 @@ def describe(login: Login) -> str:
             f"channel key  {channel}",
             "",
             "Line for a host's authorized_devices:",
-            f"{channel} {'-'.join(login.device_name.split())}",
+            f"{channel} {_NO_WORD.sub('-', login.device_name)}",
         )
     )

@@ -6,7 +6,9 @@ import re
 from uuid import uuid4
 
 import pytest
+from msgspec.structs import replace
 
+from bothy_device.account import describe
 from bothy_wire.signing import fingerprint
 
 NEW = "SHA256:" + "b" * 43
@@ -139,6 +141,11 @@ async def test_device_show_has_the_line_for_a_host(login, bothy):
     channel = fingerprint(login.channel.public_key().public_bytes_raw())
     assert out.decode().endswith(f"Line for a host's authorized_devices:\n{channel} laptop\n")
     assert fingerprint(login.signer.public_key().public_bytes_raw()) in out.decode()
+
+
+def test_no_name_of_a_device_is_an_option_for_a_host(login):
+    shown = describe(replace(login, device_name="laptop of\tAlex users=root"))
+    assert shown.endswith(" laptop-of-Alex-users-root")
 
 
 async def test_logout_forgets_the_keys(login, bothy, home, relay):

@@ -198,6 +198,8 @@ class Conversation:
             if waits():
                 self._end.refuse(refused.code)
             self._listener.refused()
+            if refused.admitted is not None:
+                self._listener.devices_read(refused.admitted)  # the refused device may have other sessions
             return
         if admitted is not None:
             self._listener.devices_read(admitted)

@@ -16,11 +16,15 @@ from bothy_wire.signing import fingerprint
 
 
 class HandshakeRefused(Exception):  # noqa: N818 - an answer to the device, not a fault of this program
-    """The device may not enter. ``code`` is the answer, the message is for the log of the host."""
+    """The device may not enter. ``code`` is the answer, the message is for the log of the host.
 
-    def __init__(self, code: RefusalCode, reason: str) -> None:
+    ``admitted`` is the file of admitted devices, when it was read and lacks the device.
+    """
+
+    def __init__(self, code: RefusalCode, reason: str, admitted: AuthorizedDevices | None = None) -> None:
         super().__init__(reason)
         self.code = code
+        self.admitted = admitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,8 @@ async def admit(host: Host, order: Order, message1: Message1, device_key: bytes)
     except AuthorizedDevicesError as error:
         raise HandshakeRefused("device_not_authorized", str(error)) from error
     if not admitted.allows(fingerprint(device_key), *wanted):
-        raise HandshakeRefused("device_not_authorized", f"{fingerprint(device_key)} is not in authorized_devices")
+        unlisted = f"authorized_devices has no line of {fingerprint(device_key)} for {' as '.join(wanted)}"
+        raise HandshakeRefused("device_not_authorized", unlisted, admitted)
     return admitted
 
 

@@ -279,10 +279,17 @@ class FakeSide:
 class FakeDevice:
     """A device whose terminal takes everything at once, unless ``greedy`` is false."""
 
-    def __init__(self, server: FakeServer, host_key: bytes, session_id: uuid.UUID, **changed: object) -> None:
+    def __init__(
+        self,
+        server: FakeServer,
+        host_key: bytes,
+        session_id: uuid.UUID,
+        key: X25519PrivateKey | None = None,
+        **changed: object,
+    ) -> None:
         self.server = server
         self.session_id = session_id
-        self.key = X25519PrivateKey.generate()
+        self.key = key or X25519PrivateKey.generate()
         self.public = self.key.public_key().public_bytes_raw()
         self.end = DeviceEnd(
             channel_key=self.key,
@@ -409,12 +416,14 @@ class Machine:
         self.server.jwks_reads += 1
         return self.server.jwks()
 
-    async def session(self, profile: str = "shell", **changed: object) -> tuple[FakeDevice, FakeSide]:
-        """Order a session and wait for its data connection."""
+    async def session(
+        self, profile: str = "shell", *, key: X25519PrivateKey | None = None, **changed: object
+    ) -> tuple[FakeDevice, FakeSide]:
+        """Order a session and wait for its data connection. ``key`` is that of a device that was here before."""
         session_id, count = uuid.uuid4(), len(self.server.sides)
         await self.server.order(session_id, profile)
         side = await self.server.side(count + 1)
-        return FakeDevice(self.server, self.channel_public, session_id, profile=profile, **changed), side
+        return FakeDevice(self.server, self.channel_public, session_id, key, profile=profile, **changed), side
 
 
 SETTINGS = f"""

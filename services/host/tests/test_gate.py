@@ -75,12 +75,21 @@ async def test_the_file_of_devices_has_the_last_word(ask, prepared, tmp_path):
 
     listed = tmp_path / "authorized_devices"
     prepared.host.settings = replace(prepared.host.settings, authorized_devices=str(listed))
-    for text in (None, "", f"{fingerprint(KEY)} laptop users=sam\n", "garbage\n"):
+    for text, reason in (
+        (None, "cannot be read"),
+        ("", "has no line"),
+        (f"{fingerprint(KEY)} laptop users=sam\n", "has no line of .* for shell as alex"),
+        (f"{fingerprint(KEY)} laptop profiles=admin\n", "has no line"),
+        ("garbage\n", "line 1"),
+        (f"{fingerprint(KEY)} laptop", "has no end"),
+    ):
         if text is not None:
+            listed.touch(mode=0o600)
             listed.write_text(text)
-        with pytest.raises(HandshakeRefused) as refused:
+        with pytest.raises(HandshakeRefused, match=reason) as refused:
             await ask()
         assert refused.value.code == "device_not_authorized"
+        assert (refused.value.admitted is not None) == (reason.startswith("has no line"))
     listed.write_text(f"{fingerprint(KEY)} laptop users=alex profiles=shell\n")
     admitted = await ask()
     assert admitted.allows(fingerprint(KEY), "shell", "alex")

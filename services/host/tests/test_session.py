@@ -426,7 +426,7 @@ async def test_unauthorized_device_is_refused_and_a_removed_one_loses_its_sessio
     from bothy_wire.signing import fingerprint
 
     listed = tmp_path / "authorized_devices"
-    listed.write_text("")
+    listed.touch(mode=0o600)
     machine = await start(f'authorized_devices = "{listed}"\n' + base_settings)
     stranger, side = await machine.session()
     await stranger.attach(side)
@@ -440,6 +440,47 @@ async def test_unauthorized_device_is_refused_and_a_removed_one_loses_its_sessio
     await other.open(side)
     ended = await server.hears(frames.HostSessionEnded, session_id=device.session_id)
     assert ended.reason == "refused"
+
+
+async def test_a_removed_device_loses_its_other_sessions_when_it_is_refused(start, server, base_settings, tmp_path):
+    from bothy_wire.signing import fingerprint
+
+    listed = tmp_path / "authorized_devices"
+    listed.touch(mode=0o600)
+    machine = await start(f'authorized_devices = "{listed}"\n' + base_settings)
+    attached, side = await machine.session()
+    other, other_side = await machine.session()
+    listed.write_text(f"{fingerprint(attached.public)} laptop\n{fingerprint(other.public)} tablet\n")
+    await attached.open(side)
+    await other.open(other_side)
+    listed.write_text(f"{fingerprint(other.public)} tablet\n")
+    again, side = await machine.session(key=attached.key)
+    await again.attach(side)
+    await again.changes.until(lambda: again.refused)
+    assert again.refused == "device_not_authorized"
+    for lost in (again, attached):
+        assert (await server.hears(frames.HostSessionEnded, session_id=lost.session_id)).reason == "refused"
+    await other.type(b"echo st''ill here\n")
+    await other.shows(b"still here")
+
+
+async def test_a_file_that_cannot_be_read_ends_no_session_and_lets_nobody_in(start, base_settings, tmp_path, caplog):
+    from bothy_wire.signing import fingerprint
+
+    listed = tmp_path / "authorized_devices"
+    listed.touch(mode=0o600)
+    machine = await start(f'authorized_devices = "{listed}"\n' + base_settings)
+    device, side = await machine.session()
+    listed.write_text(f"{fingerprint(device.public)} laptop\n")
+    await device.open(side)
+    listed.write_text(f"{fingerprint(device.public)} lap")
+    again, side = await machine.session(key=device.key)
+    await again.attach(side)
+    await again.changes.until(lambda: again.refused)
+    assert again.refused == "device_not_authorized"
+    assert "its last line has no end" in caplog.text
+    await device.type(b"echo st''ill here\n")
+    await device.shows(b"still here")
 
 
 async def test_spawn_failure_is_told_to_both(start, server, base_settings):
