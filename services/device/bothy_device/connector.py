@@ -120,7 +120,7 @@ class Connector:
         except Unreachable as failure:
             self._feed(Unreached(failure.local, failure.message))
         except Failure as failure:
-            self._feed(Refused(failure.code or "", failure.message))
+            self._feed(Refused(failure.code or "", failure.message, failure.retry_after))
 
 
 class Talk:

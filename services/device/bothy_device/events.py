@@ -47,10 +47,11 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The relay refused to attach: the problem code, and words for the person."""
+    """The relay refused to attach: the problem code, words for the person, and the seconds that it asks us to wait."""
 
     code: str
     text: str
+    retry_after: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

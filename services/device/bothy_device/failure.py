@@ -6,15 +6,16 @@ from __future__ import annotations
 class Failure(Exception):  # noqa: N818 - it is an answer for a person, not a defect
     """Ends the command. ``message`` is one line that says what to do; it is printed as ``bothy: <message>``.
 
-    ``code`` is the server's problem code, where the server refused.
+    ``code`` is the server's problem code, where the server refused; ``retry_after`` the seconds that it asks us to wait.
     """
 
-    def __init__(self, message: str, *, code: str | None = None, status: int = 1) -> None:
+    def __init__(self, message: str, *, code: str | None = None, status: int = 1, retry_after: float = 0.0) -> None:
         """``status`` is the exit status of the command."""
         super().__init__(message)
         self.message = message
         self.code = code
         self.status = status
+        self.retry_after = retry_after
 
 
 class Unreachable(Failure):

@@ -22,7 +22,7 @@ from typing import assert_never
 from bothy_wire.backoff import Backoff, delay
 from bothy_wire.close_codes import CloseCode, retry_of
 
-LATER = frozenset({"host_unavailable", "internal", "rate_limited", "unavailable"})
+LATER = frozenset({"host_unavailable", "idempotency_running", "internal", "rate_limited", "unavailable"})
 """Problem codes of an attach that pass by themselves; every other one is final."""
 ATTACH = frozenset({"token_expired", "token_replayed"})
 """Refusals by the host that a new stream token heals."""
@@ -98,9 +98,10 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The relay refused the attach with this problem code."""
+    """The relay refused the attach with this problem code, and asks for so many seconds of patience."""
 
     code: str
+    retry_after: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +169,8 @@ def step(state: State, event: Event, now: float, *, backoff: Backoff, chance: fl
             return replace(state, phase=Phase.DIALLING, token_until=token_until, attach=False), Dial()
         case Phase.ATTACHING, Refused("replaced"):
             return replace(state, phase=Phase.REPLACED), None
-        case Phase.ATTACHING, Refused(code):
-            return _wait(state, now, backoff.later, backoff, chance) if code in LATER else _stop(state)
+        case Phase.ATTACHING, Refused(code, retry_after):
+            return _wait(state, now, backoff.later, backoff, chance, retry_after) if code in LATER else _stop(state)
         case Phase.WAITING, Passed() if now >= state.due:
             return _try(state, now)
         case Phase.WAITING, Now():
@@ -213,11 +214,11 @@ def _declined(state: State, code: str, now: float, backoff: Backoff, chance: flo
 
 
 def _wait(
-    state: State, now: float, first: tuple[float, float], backoff: Backoff, chance: float
+    state: State, now: float, first: tuple[float, float], backoff: Backoff, chance: float, at_least: float = 0.0
 ) -> tuple[State, Effect | None]:
     if state.once or (state.attach and not state.reached):
         return _stop(state)
-    due = now + delay(first, state.tries, backoff.cap, chance)
+    due = now + at_least + delay(first, state.tries, backoff.cap, chance)
     return replace(state, phase=Phase.WAITING, due=due, tries=state.tries + 1), None
 
 

@@ -14,6 +14,7 @@ PROBLEMS: dict[str, str] = {
     "host_unavailable": "the host is not connected; is bothy-host running there? bothy hosts shows its presence",
     "host_unknown": "there is no such host, or you have no right on it; bothy hosts lists yours",
     "idempotency_mismatch": "the relay saw this request with other content; run the command again",
+    "idempotency_running": "the relay is still carrying this request out; try again in a moment",
     "internal": "the relay made a mistake; its log says more",
     "invite_invalid": "the invite code is wrong, used or expired; ask for a new one",
     "login_refused": "the relay does not know this device any more; run bothy logout, then bothy login with a new invite",

@@ -77,9 +77,9 @@ class Way:
             case Unreached(local, text):
                 without = Leave(255 if self._state.reached else 1, text)
                 return self._lost(reconnect.Unreached(), outage.NETWORK if local else outage.RELAY, without, now)
-            case Refused(code, text):
+            case Refused(code, text, retry_after):
                 cause = self._outage.away() if code == "host_unavailable" else outage.REFUSED
-                return self._lost(reconnect.Refused(code), cause, Leave(255, text), now)
+                return self._lost(reconnect.Refused(code, retry_after), cause, Leave(255, text), now)
             case Woke():
                 message = texts.lost(CloseCode.ABNORMAL, "", self._id, opened=self._state.reached)
                 return self._lost(reconnect.Woke(), outage.SLEPT, Leave(255, message), now)

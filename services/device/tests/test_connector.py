@@ -138,6 +138,7 @@ async def test_an_attempt_that_fails_is_told(error, event):
     [
         (Failure("ended", code="session_closed"), Refused("session_closed", "ended")),
         (Failure("odd"), Refused("", "odd")),
+        (Failure("busy", code="rate_limited", retry_after=7), Refused("rate_limited", "busy", 7)),
         (Unreachable("nobody"), Unreached(local=False, text="nobody")),
     ],
 )

@@ -128,6 +128,13 @@ def test_every_refusal_of_an_attach(code):
         assert (state.phase, effect) == (Phase.STOPPED, Stop())
 
 
+def test_a_relay_that_asks_for_patience_gets_it_and_its_clients_stay_spread():
+    """All whose attach came too early are told the same; they must not come back in one moment."""
+    refused = Refused("rate_limited", retry_after=20.0)
+    assert after(at(Phase.ATTACHING, attach=True), refused)[0].due == 121.0
+    assert after(at(Phase.ATTACHING, attach=True), refused, chance=0.5)[0].due == 122.0
+
+
 def test_what_passes_by_itself_is_tried_without_end():
     state = at(Phase.ATTACHING, attach=True)
     for now in range(1000):
