@@ -113,6 +113,13 @@ def _refusal(audience: str, answer: httpx2.Response) -> str:
         case "pairing_code_invalid":
             return "the pairing code is wrong, used or expired; ask the host's owner for a new one"
         case "unavailable":
-            return f"{audience} cannot reach its database now; try again in a moment"
+            return f"{audience} cannot reach its database now; try again {_when(answer)}"
+        case "rate_limited":
+            return f"too many attempts from here; try again {_when(answer)}"
         case _:
             return f"{audience} refused the pairing: {printable(problem.detail or problem.code)} ({printable(problem.code)})"
+
+
+def _when(answer: httpx2.Response) -> str:
+    wait = answer.headers.get("Retry-After", "")
+    return f"in {wait} s" if wait.isascii() and wait.isdigit() else "in a moment"

@@ -26,7 +26,7 @@ class Site:
     """Answers every request the same way and keeps the last body."""
 
     def __init__(self) -> None:
-        self.status, self.answer, self.body = 201, json.dumps(ANSWER), {}
+        self.status, self.answer, self.body, self.headers = 201, json.dumps(ANSWER), {}, {}
         site = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -37,6 +37,8 @@ class Site:
 
             def do_GET(self) -> None:
                 self.send_response(site.status)
+                for header in site.headers.items():
+                    self.send_header(*header)
                 self.end_headers()
                 self.wfile.write(site.answer.encode())
 
@@ -87,6 +89,17 @@ def test_refusals_are_one_line(site, status, answer, message):
     with pytest.raises(rest.PairError, match=message) as refused:
         rest.pair(site.audience, "code", tls=TLS, timeout=5)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("code", ["rate_limited", "unavailable"])
+@pytest.mark.parametrize(
+    ("headers", "when"),
+    [({"Retry-After": "7"}, "in 7 s"), ({}, "in a moment"), ({"Retry-After": "Mon, 30 Nov 2026"}, "in a moment")],
+)
+def test_a_refusal_that_passes_says_when_to_try_again(site, code, headers, when):
+    site.status, site.answer, site.headers = 429, json.dumps({"code": code}), headers
+    with pytest.raises(rest.PairError, match=f"try again {when}$"):
+        rest.pair(site.audience, "code", tls=TLS, timeout=5)
 
 
 def test_a_server_that_is_not_there():
