@@ -104,9 +104,7 @@ async def test_cross_node_listener_loss_reconciles(database_url, tmp_path, spoke
         deaf.deafen()
         deaf.database.cut(LISTENER)
         await eventually(lambda: spoken() == ["lost"])
-        disabled = await device.rest(
-            "POST", f"/hosts/{host.host_id}/state", {"state": "disabled"}, url=two.nodes[0].url
-        )
+        disabled = await device.manage("/state", {"state": "disabled"}, host_id=host.host_id, url=two.nodes[0].url)
         assert disabled.status == 200
 
         for side in (client, data):
@@ -169,7 +167,7 @@ async def test_cross_node_listener_loss_reconciles_host_close(database_url, tmp_
         if change == "repaired":
             await two.code(host.host_id)
         else:
-            await device.rest("POST", f"/hosts/{host.host_id}/state", {"state": "disabled"})
+            await device.manage("/state", {"state": "disabled"}, host_id=host.host_id)
         await eventually(lambda: spoken() == ["lost"])
         await untouched(two.nodes[1], host, client, data)
 

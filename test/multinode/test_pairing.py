@@ -25,7 +25,7 @@ async def test_a_waiting_host_proceeds_when_its_owner_confirms_on_another_node(t
     await control.heartbeat()
     assert (await owner.try_open(host.host_id)).code == "host_not_active"
 
-    confirmed = await owner.rest("POST", f"/hosts/{host.host_id}/confirm", {"fingerprint": shown(host)})
+    confirmed = await owner.manage("/confirm", {"fingerprint": shown(host)}, host_id=host.host_id)
     assert (confirmed.status, confirmed.body["state"]) == (200, "active")
 
     host.join = (await control.expect(HostIdentified)).join_offered
@@ -40,8 +40,10 @@ async def test_another_fingerprint_and_another_person_confirm_nothing(two):
     owner = await two.device()
     stranger = await two.device("Sam")
     host = await two.host()
-    path, good = f"/hosts/{host.host_id}/confirm", {"fingerprint": shown(host)}
-    assert (await owner.rest("POST", path, {"fingerprint": "SHA256:other"})).code == "fingerprint_mismatch"
+    path, good = f"/hosts/{host.host_id}/confirm", {"fingerprint": shown(host), "step_up_id": str(host.host_id)}
+    other = await owner.manage("/confirm", {"fingerprint": "SHA256:other"}, host_id=host.host_id)
+    assert other.code == "fingerprint_mismatch"
+    assert (await owner.rest("POST", path, good)).code == "step_up_required"
     assert (await stranger.rest("POST", path, good)).code == "host_unknown"
     assert (await owner.rest("GET", f"/hosts/{host.host_id}")).body["state"] == "pending"
 
@@ -58,7 +60,7 @@ async def test_a_new_pairing_closes_a_connection_that_waits(two):
 async def test_a_new_pairing_ends_connection_and_sessions_on_every_node(two):
     owner = await two.device(url=two.nodes[0].url)
     host = await two.host()
-    await owner.rest("POST", f"/hosts/{host.host_id}/confirm", {"fingerprint": shown(host)})
+    await owner.manage("/confirm", {"fingerprint": shown(host)}, host_id=host.host_id)
     control = await host.connect(two.nodes[1].url)
     stream = await owner.open(host.host_id)
     client = await owner.dial(stream, two.url_of(stream.session_id, "device"))

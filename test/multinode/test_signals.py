@@ -52,7 +52,7 @@ async def test_cross_node_single_mode_sends_no_notify(database_url, tmp_path):
         device, host = await one.device(), await one.host()
         await whole_life(one, device, host)
         await host.control.heartbeat()
-        assert (await device.rest("POST", f"/hosts/{host.host_id}/state", {"state": "disabled"})).status == 200
+        assert (await device.manage("/state", {"state": "disabled"}, host_id=host.host_id)).status == 200
         assert (await host.control.closed()).code == 4111
         assert await heard.heard() == []
         assert await one.sql(BACKENDS) == [(0,)]
@@ -63,7 +63,7 @@ async def test_cross_node_signals_carry_only_ids(database_url, two):
         device, host = await two.device(), await two.host()
         streams = await whole_life(two, device, host)
         await host.control.heartbeat()
-        assert (await device.rest("POST", f"/hosts/{host.host_id}/state", {"state": "disabled"})).status == 200
+        assert (await device.manage("/state", {"state": "disabled"}, host_id=host.host_id)).status == 200
         assert (await host.control.closed()).code == 4111
         kinds = set()
 

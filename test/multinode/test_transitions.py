@@ -161,12 +161,12 @@ async def test_what_passed_is_in_the_row_at_the_end_of_a_pairing(database_url, t
 
 
 async def disable(made, device, host):
-    answer = await device.rest("POST", f"/hosts/{host.host_id}/state", {"state": "disabled"})
+    answer = await device.manage("/state", {"state": "disabled"}, host_id=host.host_id)
     assert (answer.status, answer.body["state"], answer.body["disabled_reason"]) == (200, "disabled", "operator")
 
 
 async def retire(made, device, host):
-    answer = await device.rest("POST", f"/hosts/{host.host_id}/state", {"state": "retired"})
+    answer = await device.manage("/state", {"state": "retired"}, host_id=host.host_id)
     assert (answer.status, answer.body["state"]) == (200, "retired")
 
 
@@ -175,7 +175,7 @@ async def disable_by_command(made, device, host):
 
 
 async def pair_again(made, device, host):
-    answer = await device.rest("POST", f"/hosts/{host.host_id}/pairing-codes", {})
+    answer = await device.manage("/pairing-codes", {}, host_id=host.host_id)
     assert answer.status == 201
 
 
@@ -226,8 +226,8 @@ async def test_an_enabled_host_dials_in_again_and_works(database_url, tmp_path):
         control = await host.connect(made.nodes[1].url)
         await disable(made, device, host)
         assert (await control.closed()).code == 4111
-        path = f"/hosts/{host.host_id}/state"
-        assert (await device.rest("POST", path, {"state": "active"}, url=made.nodes[1].url)).body["state"] == "active"
+        enabled = await device.manage("/state", {"state": "active"}, host_id=host.host_id, url=made.nodes[1].url)
+        assert enabled.body["state"] == "active"
         control = await host.connect(made.nodes[0].url)
         await device.open(host.host_id)
         await control.expect(HostSessionOpen)
@@ -236,9 +236,11 @@ async def test_an_enabled_host_dials_in_again_and_works(database_url, tmp_path):
 async def test_the_state_of_a_host_is_its_owners_affair(database_url, tmp_path):
     async with cluster(database_url, tmp_path, nodes=1) as made:
         owner, stranger = await made.device(), await made.device("Sam")
-        path = f"/hosts/{(await made.host()).host_id}/state"
-        assert (await stranger.rest("POST", path, {"state": "retired"})).code == "host_unknown"
-        assert (await owner.rest("POST", path, {"state": "pending"})).code == "body_invalid"
-        assert (await owner.rest("POST", path, {"state": "retired"})).status == 200
-        conflict = await owner.rest("POST", path, {"state": "active"})
+        host_id = (await made.host()).host_id
+        retire = {"state": "retired", "step_up_id": str(host_id)}
+        assert (await stranger.rest("POST", f"/hosts/{host_id}/state", retire)).code == "host_unknown"
+        assert (await owner.rest("POST", f"/hosts/{host_id}/state", retire)).code == "step_up_required"
+        assert (await owner.manage("/state", {"state": "pending"}, host_id=host_id)).code == "body_invalid"
+        assert (await owner.manage("/state", {"state": "retired"}, host_id=host_id)).status == 200
+        conflict = await owner.manage("/state", {"state": "active"}, host_id=host_id)
         assert (conflict.status, conflict.code) == (409, "host_state_conflict")

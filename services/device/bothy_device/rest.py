@@ -9,7 +9,7 @@ from __future__ import annotations
 import http
 import uuid
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 from uuid import UUID
 
 import httpx2
@@ -164,7 +164,8 @@ class Rest:
 
     async def confirm(self, host_id: UUID, fingerprint: str) -> Host:
         """As its owner, make a freshly paired host active: its key is the one that the machine showed."""
-        return await self._call("POST", f"/hosts/{host_id}/confirm", Host, {"fingerprint": fingerprint})
+        body = {"fingerprint": fingerprint, "step_up_id": await self._step_up("manage_host", host_id)}
+        return await self._call("POST", f"/hosts/{host_id}/confirm", Host, body)
 
     async def sessions(self, *, ended: bool) -> list[SessionRow]:
         """The person's sessions; with ``ended`` those that are closed, too."""
@@ -203,13 +204,16 @@ class Rest:
         """End anybody's session on a host that the person owns."""
         return await self._call("POST", f"/terminal/sessions/{session_id}/terminate", SessionRow, {})
 
-    async def _step_up(self, purpose: Literal["open", "attach"], host_id: UUID, profile: str, user: str) -> UUID:
+    async def _step_up(self, purpose: str, host_id: UUID | None = None, profile: str = "", user: str = "") -> UUID:
+        """A fresh proof of this device's key for one act, which names what its purpose is about and nothing else."""
         login = self._known()
-        wanted = {"purpose": purpose, "host_id": host_id, "profile": profile, "session_user": user}
-        challenge = (await self._make("/step-up/challenges", _Challenge, wanted)).challenge
-        fields = (challenge, str(login.device_id), purpose, str(host_id), profile, user)
+        named = {"host_id": "" if host_id is None else str(host_id), "profile": profile, "session_user": user}
+        wanted = {"purpose": purpose, **{name: value for name, value in named.items() if value}}
+        challenge = (await self._call("POST", "/step-up/challenges", _Challenge, wanted)).challenge
+        fields: list[bytes | str] = [challenge, str(login.device_id), purpose, *named.values()]
         signature = sign(login.signer, Purpose.DEVICE_STEP_UP, login.server, *fields)
-        return (await self._make("/step-up", _StepUp, {"challenge": challenge, "signature": signature})).step_up_id
+        proof = {"challenge": challenge, "signature": signature}
+        return (await self._call("POST", "/step-up", _StepUp, proof)).step_up_id
 
     async def _make(self, path: str, answer: type[T], body: dict[str, Any]) -> T:
         return await self._call("POST", path, answer, body, _new_key())

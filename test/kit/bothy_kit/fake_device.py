@@ -96,15 +96,32 @@ class FakeDevice:
         self.access_token = answer.body.get("access_token", "")
         return answer
 
-    async def step_up(self, purpose: str, host_id: HostId, profile: str, session_user: str) -> str:
-        """Confirm one act; the id of the step-up."""
-        act = {"purpose": purpose, "host_id": str(host_id), "profile": profile, "session_user": session_user}
-        made = await self.rest("POST", "/step-up/challenges", act)
+    async def step_up(
+        self,
+        purpose: str,
+        host_id: HostId | str = "",
+        profile: str = "",
+        session_user: str = "",
+        *,
+        url: str | None = None,
+    ) -> str:
+        """Confirm one act; the id of the step-up. What an act does not name is left out."""
+        named: dict[str, str] = {"host_id": str(host_id), "profile": profile, "session_user": session_user}
+        act = {"purpose": purpose, **{name: value for name, value in named.items() if value}}
+        made = await self.rest("POST", "/step-up/challenges", act, url=url)
         challenge = base64.b64decode(made.body["challenge"])
-        fields = (challenge, str(self.device_id), purpose, str(host_id), profile, session_user)
+        fields: list[bytes | str] = [challenge, str(self.device_id), purpose, *named.values()]
         signature = sign(self.signing_key, Purpose.DEVICE_STEP_UP, self.origin, *fields)
-        confirmed = await self.rest("POST", "/step-up", {"challenge": b64(challenge), "signature": b64(signature)})
+        proof = {"challenge": b64(challenge), "signature": b64(signature)}
+        confirmed = await self.rest("POST", "/step-up", proof, url=url)
         return str(confirmed.body["step_up_id"])
+
+    async def manage(
+        self, path: str, body: dict[str, Any] | None = None, *, host_id: HostId | str, url: str | None = None
+    ) -> Answer:
+        """An act of management on a host, ``path`` below it, with a fresh step-up."""
+        step_up_id = await self.step_up("manage_host", host_id, url=url)
+        return await self.rest("POST", f"/hosts/{host_id}{path}", {**(body or {}), "step_up_id": step_up_id}, url=url)
 
     async def try_open(
         self, host_id: HostId, profile: str = "shell", session_user: str = "alex-shell", *, url: str | None = None

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID, uuid4
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -21,8 +21,9 @@ from bothy_kit.cluster import ORIGIN
 from bothy_kit.recorded import RecordedControlLink, RecordedSignals
 from bothy_server.hosts.app.ports import HostStore
 from bothy_server.hosts.domain.host import HostState
-from bothy_server.identity.app.api import Caller
-from bothy_server.identity.app.ports import Challenge, ChallengeStore, PersonStore, Purpose, RightStore
+from bothy_server.identity.app.api import Act
+from bothy_server.identity.app.ports import ChallengeStore, PersonStore, RightStore
+from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.ids import new_id
 from bothy_server.kernel.unit import StorageUnavailable
@@ -166,23 +167,30 @@ class Rows:
         device_id, keys = DeviceId(self.new_id()), Keys()
         async with self._units() as unit:
             await unit.of(PersonStore).add_device(device_id, owner, "laptop", *keys.public)
-        return DeviceRow(Caller(owner, device_id, operator), keys)
+        return DeviceRow(Caller(owner, device_id, operator, "cli"), keys)
 
     async def step_up(
         self,
         device: DeviceRow,
         host: HostRow,
-        purpose: Purpose = "open",
+        purpose: Literal["open", "attach"] = "open",
         *,
         profile: str = "shell",
         session_user: str = "alex-shell",
         ttl_s: float = 60,
     ) -> StepUpId:
         """A confirmation that was not used yet."""
+        return await self.confirmed(device, Act(purpose, host.id, profile, session_user), ttl_s)
+
+    async def managing(self, device: DeviceRow, host_id: HostId) -> StepUpId:
+        """A confirmation of one act of management on a host."""
+        return await self.confirmed(device, Act("manage_host", host_id))
+
+    async def confirmed(self, device: DeviceRow, act: Act, ttl_s: float = 60) -> StepUpId:
+        """A confirmation of any act."""
         step_up_id = StepUpId(self.new_id())
-        proof = Challenge(b"", device.id, purpose, host.id, profile, session_user)
         async with self._units() as unit:
-            await unit.of(ChallengeStore).add_step_up(step_up_id, device.person_id, proof, ttl_s)
+            await unit.of(ChallengeStore).add_step_up(step_up_id, device.person_id, device.id, act, "device_key", ttl_s)
         return step_up_id
 
     # ---- hosts --------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import http
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
-from uuid import UUID
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -17,7 +16,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import StorageUnavailable
-from bothy_wire.ids import parse_id
 from bothy_wire.strict_json import StrictDecoder
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -34,14 +32,10 @@ SECURITY_HEADERS = {
 """What every answer carries unless its endpoint chose another value."""
 
 
-class Empty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A body without fields."""
+async def read_body(request: Request, max_bytes: int) -> bytes:
+    """A JSON body, not decoded yet; not more than ``max_bytes`` are held.
 
-
-async def read_json(request: Request, kind: type[T], max_bytes: int) -> T:
-    """The body as ``kind``, a strict ``msgspec.Struct``; not more than ``max_bytes`` are held.
-
-    Raises :class:`Problem`: 415 for another content type (a web page can send those without asking), 413, or 400.
+    Raises :class:`Problem`: 415 for another content type (a web page can send those without asking), or 413.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Problem(415, "content_type_invalid", "Send the body as application/json.")
@@ -50,8 +44,13 @@ async def read_json(request: Request, kind: type[T], max_bytes: int) -> T:
         body += chunk
         if len(body) > max_bytes:
             raise Problem(413, "body_too_large", f"The body may have at most {max_bytes} bytes.")
+    return bytes(body)
+
+
+def decode_json(raw: bytes, kind: type[T]) -> T:
+    """The body as ``kind``, a strict ``msgspec.Struct``. Raises 400 ``body_invalid``."""
     try:
-        decoded: T = _decoder(kind).decode(bytes(body))
+        decoded: T = _decoder(kind).decode(raw)
         return decoded
     except ValueError as error:
         raise Problem(400, "body_invalid", str(error)) from error
@@ -67,14 +66,6 @@ def bearer_token(request: Request) -> str | None:
     """The token of ``Authorization: Bearer``, or None."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() or None if scheme.lower() == "bearer" else None
-
-
-def path_id(request: Request, name: str, unknown: Problem) -> UUID:
-    """An id in the path; any spelling but the canonical one is answered as ``unknown``, since no such thing exists."""
-    try:
-        return parse_id(request.path_params[name])
-    except ValueError as error:
-        raise unknown from error
 
 
 def json_response(body: Any, status: int = 200) -> Response:

@@ -7,11 +7,12 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, WebSocketRoute
 
 from bothy_server import limits
-from bothy_server.hosts.adapters.http import routes as host_routes
+from bothy_server.hosts.adapters.http.hosts import Hosts
 from bothy_server.hosts.adapters.sockets.control import ControlSockets
 from bothy_server.hosts.app.directory import Directory
 from bothy_server.hosts.app.transitions import Transitions
-from bothy_server.identity.adapters.http import routes as identity_routes
+from bothy_server.identity.adapters.http.sign_in import SignIn
+from bothy_server.identity.adapters.http.step_ups import StepUps
 from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
 from bothy_server.identity.adapters.keystore.used import UsedTokens
 from bothy_server.identity.app.api import Callers
@@ -20,7 +21,8 @@ from bothy_server.identity.app.step_up import StepUp
 from bothy_server.identity.domain.tokens import ProbeToken
 from bothy_server.platform.edge_probe import EdgeProbe
 from bothy_server.platform.http import SecurityHeaders, exception_handlers
-from bothy_server.terminal.adapters.http import routes as terminal_routes
+from bothy_server.platform.rest_api import RestApi
+from bothy_server.terminal.adapters.http.sessions import TerminalSessions, not_upgraded
 from bothy_server.terminal.adapters.sockets.side import SideSockets
 from bothy_server.terminal.app.open_session import Sessions
 from bothy_server.terminal.app.owner_sessions import OwnerSessions
@@ -36,7 +38,7 @@ def public_app(
 ) -> Starlette:
     """REST and the three sockets."""
     settings, clock, uow, tokens = base.settings, base.clock, core.uow, core.tokens
-    callers, body = Callers(uow, tokens), settings.server.max_body_bytes
+    rest = RestApi(Callers(uow, tokens).caller, settings.server.max_body_bytes, settings.server.trusted_proxies)
     step_up = StepUp(uow, clock, settings.server.public_origins, limits.step_up(settings))
     sessions = Sessions(uow, tokens, clock, core.presence, limits.sessions(settings))
     core.metrics.gauge("bothy.terminal.sessions.opened", "Sessions that this node opened", lambda: sessions.opened)
@@ -45,12 +47,12 @@ def public_app(
         WebSocketRoute(CONTROL_PATH, control_sockets.serve),
         WebSocketRoute(data_path("{session_id}"), side_sockets.data),
         WebSocketRoute(stream_path("{session_id}"), side_sockets.stream),
-        *identity_routes.routes(shared_use_cases.login(base, uow, tokens), step_up, tokens, callers, body),
-        *host_routes.routes(
-            Directory(uow, core.presence), pairing, Transitions(uow, core.host_sessions), callers, body
-        ),
-        *terminal_routes.routes(
-            sessions, OwnerSessions(uow), callers, node_id, body, _probe(base, tokens, node_id).answer
+        *not_upgraded(node_id, _probe(base, tokens, node_id).answer),
+        *rest.routes(
+            SignIn(shared_use_cases.login(base, uow, tokens), tokens),
+            StepUps(step_up),
+            Hosts(Directory(uow, core.presence), pairing, Transitions(uow, core.host_sessions)),
+            TerminalSessions(sessions, OwnerSessions(uow)),
         ),
     ]
     handlers = dict(exception_handlers(settings.database.retry_after))

@@ -14,9 +14,10 @@ from bothy_server.kernel.unit import StorageUnavailable
 from bothy_server.platform.http import (
     SECURITY_HEADERS,
     SecurityHeaders,
+    decode_json,
     exception_handlers,
     json_response,
-    read_json,
+    read_body,
 )
 
 MOST = 100
@@ -28,7 +29,7 @@ class Greeting(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 async def greet(request: Request) -> Response:
-    return json_response(await read_json(request, Greeting, MOST), 201)
+    return json_response(decode_json(await read_body(request, MOST), Greeting), 201)
 
 
 async def refuse(_: Request) -> Response:

@@ -12,20 +12,15 @@ from bothy_server.hosts.app.ports import HostEvents, HostStore
 from bothy_server.hosts.domain.host import Host, HostState
 from bothy_server.hosts.domain.join import FIRST
 from bothy_server.hosts.domain.signals import HostClose
-from bothy_server.identity.app.api import (
-    Caller,
-    Tokens,
-    add_owner,
-    find_person,
-    right_of,
-)
+from bothy_server.identity.app.api import Act, Tokens, add_owner, find_person, right_of, spend_step_up
+from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.ids import new_id
 from bothy_server.kernel.names import check_name
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import AuditEntry, Event, Unit, UnitOfWork
 from bothy_wire.codes import CODE_BYTES, code_hash, format_code
-from bothy_wire.ids import HostId, PersonId
+from bothy_wire.ids import HostId, PersonId, StepUpId
 from bothy_wire.signing import Purpose, fingerprint, verify_any
 
 _CODE_INVALID = Problem(
@@ -76,7 +71,9 @@ class Pairing:
         self._events = events
         self._limits = limits
 
-    async def create(self, name: str, owner: PersonId, caller: Caller | None) -> Host:
+    async def create(
+        self, name: str, owner: PersonId, caller: Caller | None, step_up_id: StepUpId | None = None
+    ) -> Host:
         """A new host with its first owner. ``caller`` is None on the server's own command line."""
         if caller is not None and not caller.is_operator:
             raise Problem(403, "operator_required", "Only an operator may add a host.")
@@ -86,6 +83,8 @@ class Pairing:
             if not await unit.of(HostStore).add(host_id, name):
                 raise Problem(409, "host_exists", f"There is a host called {name} already.")
             await add_owner(unit, owner, host_id)
+            if caller is not None:
+                await spend_step_up(unit, caller, step_up_id, Act("manage_relay"))
             unit.audit(_entry("host.create", "created", host_id, caller))
             unit.emit(Event("host.updated", host_id=host_id))
             return await _host(unit, host_id)
@@ -113,7 +112,9 @@ class Pairing:
         async with self._uow() as unit:
             return [host for host in await unit.of(HostStore).all() if host.state is not HostState.RETIRED]
 
-    async def issue_code(self, host_id: HostId, caller: Caller | None) -> tuple[str, float]:
+    async def issue_code(
+        self, host_id: HostId, caller: Caller | None, step_up_id: StepUpId | None = None
+    ) -> tuple[str, float]:
         """A one-time code and its life in seconds. For a host that has keys this *is* the re-pairing: it loses them now."""
         code = format_code(secrets.token_bytes(CODE_BYTES))
         async with self._uow() as unit:
@@ -124,6 +125,8 @@ class Pairing:
                     raise host_unknown()
             if host is None or host.state is HostState.RETIRED:
                 raise host_unknown()
+            if caller is not None:
+                await spend_step_up(unit, caller, step_up_id, Act("manage_host", host_id))
             if host.paired or host.state is not HostState.PENDING:
                 await unit.of(HostStore).clear_pairing(host_id)
                 await self._events.unpaired(unit, host_id, "host_repaired")
@@ -153,7 +156,7 @@ class Pairing:
             host = await _host(unit, host_id)
         return Paired(host, join_values.offer(self._tokens, host_id, host.pairing_seq, FIRST))
 
-    async def confirm(self, caller: Caller, host_id: HostId, shown: str) -> Host:
+    async def confirm(self, caller: Caller, host_id: HostId, shown: str, step_up_id: StepUpId) -> Host:
         """An owner compared the fingerprint on the machine with ``shown``: the host becomes active."""
         async with self._uow() as unit:
             right = await right_of(unit, caller.person_id, host_id)
@@ -171,6 +174,7 @@ class Pairing:
                     "The paired machine has another fingerprint. Compare with what `bothy-host pair` printed; if they"
                     " differ, somebody else used the code: issue a new one.",
                 )
+            await spend_step_up(unit, caller, step_up_id, Act("manage_host", host_id))
             await unit.of(HostStore).set_state(host_id, HostState.ACTIVE)
             unit.audit(_entry("host.confirm", "confirmed", host_id, caller))
             unit.emit(Event("host.updated", host_id=host_id))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from bothy_server.hosts.app.pairing import host_unknown
 from bothy_server.hosts.app.ports import HostEvents, HostStore
-from bothy_server.hosts.domain.host import DUPLICATE_CONNECTION, OPERATOR, Act, Host, HostState, sources
+from bothy_server.hosts.domain.host import DUPLICATE_CONNECTION, OPERATOR, Host, HostAct, HostState, sources
 from bothy_server.hosts.domain.signals import HostClose
-from bothy_server.identity.app.api import Caller, right_of
+from bothy_server.identity.app.api import Act, right_of, spend_step_up
+from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import AuditEntry, Event, Unit, UnitOfWork
 from bothy_wire.frames import CloseReason
-from bothy_wire.ids import HostId
+from bothy_wire.ids import HostId, StepUpId
 
-_ACTS: dict[HostState, Act] = {
+_ACTS: dict[HostState, HostAct] = {
     HostState.ACTIVE: "enable",
     HostState.DISABLED: "disable",
     HostState.RETIRED: "retire",
@@ -31,7 +32,9 @@ class Transitions:
         self._uow = uow
         self._events = events
 
-    async def set_state(self, host_id: HostId, state: HostState, caller: Caller | None) -> None:
+    async def set_state(
+        self, host_id: HostId, state: HostState, caller: Caller | None, step_up_id: StepUpId | None = None
+    ) -> None:
         """Bring a host to ``active``, ``disabled`` or ``retired``; one that is there already stays as it is.
 
         ``caller`` is None on the server's own command line. Raises 404 ``host_unknown``, 409 ``host_state_conflict``.
@@ -43,6 +46,8 @@ class Transitions:
             if host.state is state:
                 return
             _check(host, state)
+            if caller is not None:
+                await spend_step_up(unit, caller, step_up_id, Act("manage_host", host_id))
             reason = OPERATOR if state is HostState.DISABLED else None
             await unit.of(HostStore).set_state(host_id, state, reason)
             if state in _ENDS:

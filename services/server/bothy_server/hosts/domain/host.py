@@ -27,7 +27,7 @@ class HostState(StrEnum):
     RETIRED = "retired"
 
 
-Act = Literal["confirm", "disable", "duplicate", "enable", "retire", "code"]
+HostAct = Literal["confirm", "disable", "duplicate", "enable", "retire", "code"]
 """What moves a host: its owner's confirmation, a decision, the duplicate verdict, a new pairing code."""
 
 
@@ -37,7 +37,7 @@ class Transition:
 
     source: HostState
     target: HostState
-    act: Act
+    act: HostAct
 
 
 TRANSITIONS = (
@@ -53,7 +53,7 @@ TRANSITIONS = (
 )
 
 
-def sources(act: Act) -> frozenset[HostState]:
+def sources(act: HostAct) -> frozenset[HostState]:
     """The states in which ``act`` may find a host."""
     return frozenset(move.source for move in TRANSITIONS if move.act == act)
 

@@ -5,52 +5,43 @@ A function that takes part in another feature's transaction takes the ``Unit`` a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bothy_server.identity.app.ports import (
-    Challenge,
     ChallengeStore,
     Device,
     PersonStore,
-    Purpose,
+    RightEvents,
     RightStore,
     TokenExpired,
     TokenInvalid,
     Tokens,
 )
+from bothy_server.identity.domain.act import Act
 from bothy_server.identity.domain.rights import Right
 from bothy_server.identity.domain.tokens import AccessToken, SessionToken, StreamToken
+from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import Unit, UnitOfWork
 from bothy_wire.ids import DeviceId, HostId, PersonId, StepUpId
 
 __all__ = [
     "AccessToken",
-    "Caller",
+    "Act",
     "Callers",
     "Device",
     "Right",
+    "RightEvents",
     "SessionToken",
     "StreamToken",
     "TokenExpired",
     "TokenInvalid",
     "Tokens",
     "add_owner",
-    "consume_step_up",
     "find_device",
     "find_person",
     "right_of",
     "rights_of",
+    "spend_step_up",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who makes a request."""
-
-    person_id: PersonId
-    device_id: DeviceId
-    is_operator: bool
 
 
 class Callers:
@@ -76,7 +67,7 @@ class Callers:
             device = await find_device(unit, token.device_id)
         if device is None or not device.usable:
             raise refusal
-        return Caller(device.person_id, device.id, device.is_operator)
+        return Caller(device.person_id, device.id, device.is_operator, device.kind)
 
 
 async def find_device(unit: Unit, device_id: DeviceId) -> Device | None:
@@ -104,15 +95,15 @@ async def add_owner(unit: Unit, person_id: PersonId, host_id: HostId) -> None:
     await unit.of(RightStore).add_owner(person_id, host_id)
 
 
-async def consume_step_up(
-    unit: Unit,
-    step_up_id: StepUpId,
-    caller: Caller,
-    purpose: Purpose,
-    host_id: HostId,
-    profile: str,
-    session_user: str,
-) -> bool:
-    """Spend a fresh step-up for exactly this act. Rolls back with the unit, so a refused open spends nothing."""
-    wanted = Challenge(b"", caller.device_id, purpose, host_id, profile, session_user)
-    return await unit.of(ChallengeStore).consume_step_up(step_up_id, caller.person_id, wanted)
+async def spend_step_up(unit: Unit, caller: Caller, step_up_id: StepUpId | None, act: Act) -> None:
+    """Spend a fresh step-up for exactly this act, or raise 401 ``step_up_required``.
+
+    It rolls back with the unit, so a refused act spends nothing: call it when everything else has been checked.
+    """
+    store = unit.of(ChallengeStore)
+    if step_up_id is None or not await store.consume_step_up(step_up_id, caller.person_id, caller.device_id, act):
+        raise Problem(
+            401,
+            "step_up_required",
+            "Confirm again on this device: the confirmation is missing, used, too old or for another act.",
+        )

@@ -118,7 +118,7 @@ class Login:
         """A login challenge and its life in seconds. An unknown device gets one too: the answer tells nothing."""
         value = secrets.token_bytes(CHALLENGE_BYTES)
         async with self._uow() as unit:
-            login = Challenge(value, device_id, "login")
+            login = Challenge(value, device_id, None)
             await unit.of(ChallengeStore).add(new_id(self._clock.now()), login, self._limits.challenge_ttl)
         return value, self._limits.challenge_ttl
 
@@ -126,11 +126,11 @@ class Login:
         """An access token and its life in seconds, for a device that signed its challenge."""
         async with self._uow() as unit:
             device = await unit.of(PersonStore).device(device_id)
-            spent = await unit.of(ChallengeStore).use(challenge, device_id, login=True)
+            spent = await unit.of(ChallengeStore).use_login(challenge, device_id)
             signed = device is not None and self._signed(
                 device.signing_key, signature, Purpose.DEVICE_LOGIN, challenge, str(device_id)
             )
-            if device is None or spent is None or not signed or not device.usable:
+            if device is None or not spent or not signed or not device.usable:
                 raise _LOGIN_REFUSED
             await unit.of(PersonStore).touch_device(device_id)
         return self._tokens.mint(AccessToken(device.person_id, device_id))

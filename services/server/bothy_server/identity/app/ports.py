@@ -7,8 +7,11 @@ from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar
 from uuid import UUID
 
+from bothy_server.identity.domain.act import Act
 from bothy_server.identity.domain.rights import Right
 from bothy_server.identity.domain.tokens import Token
+from bothy_server.kernel.caller import DeviceKind
+from bothy_server.kernel.unit import Unit
 from bothy_wire.ids import DeviceId, HostId, PersonId, StepUpId
 
 T = TypeVar("T", bound=Token)
@@ -48,6 +51,7 @@ class Device:
     id: DeviceId
     person_id: PersonId
     name: str
+    kind: DeviceKind
     signing_key: bytes
     channel_key: bytes
     usable: bool
@@ -56,19 +60,17 @@ class Device:
     person_name: str
 
 
-Purpose = Literal["login", "open", "attach"]
+Method = Literal["device_key", "passkey"]
+"""How a person confirmed an act."""
 
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """A random value that one device signs once for one purpose."""
+    """A random value that one device signs once: to log in, or to confirm an act."""
 
     value: bytes
     device_id: DeviceId
-    purpose: Purpose
-    host_id: HostId | None = None
-    profile: str | None = None
-    session_user: str | None = None
+    act: Act | None
 
 
 class PersonStore(Protocol):
@@ -104,14 +106,19 @@ class ChallengeStore(Protocol):
     async def add(self, challenge_id: UUID, challenge: Challenge, ttl_s: float) -> bool:
         """Store a challenge; only its hash is written. False when its device or host does not exist."""
 
-    async def use(self, value: bytes, device_id: DeviceId, *, login: bool) -> Challenge | None:
-        """Spend an unexpired challenge of this device. One caller wins."""
+    async def use_login(self, value: bytes, device_id: DeviceId) -> bool:
+        """Spend an unexpired login challenge of this device. One caller wins."""
 
-    async def add_step_up(self, step_up_id: StepUpId, person_id: PersonId, proof: Challenge, ttl_s: float) -> None:
-        """Store what was confirmed."""
+    async def use_step_up(self, value: bytes, device_id: DeviceId) -> Act | None:
+        """Spend an unexpired step-up challenge of this device: the act that it was made for. One caller wins."""
 
-    async def consume_step_up(self, step_up_id: StepUpId, person_id: PersonId, wanted: Challenge) -> bool:
-        """Spend a step-up that confirms exactly ``wanted`` (its value aside). One caller wins."""
+    async def add_step_up(
+        self, step_up_id: StepUpId, person_id: PersonId, device_id: DeviceId, act: Act, method: Method, ttl_s: float
+    ) -> None:
+        """Store what was confirmed, and how."""
+
+    async def consume_step_up(self, step_up_id: StepUpId, person_id: PersonId, device_id: DeviceId, act: Act) -> bool:
+        """Spend an unexpired step-up of this device for exactly this act. One caller wins."""
 
     async def prune(self) -> int:
         """Delete what expired; how many rows."""
@@ -133,3 +140,16 @@ class RightStore(Protocol):
         self, person_id: PersonId, host_id: HostId, session_user: str, expires_at: datetime | None
     ) -> None:
         """Give the right ``terminal`` as one session user."""
+
+
+class RightEvents(Protocol):
+    """What identity tells upwards, inside the unit that decided it: sessions end with the right that carried them."""
+
+    async def device_revoked(self, unit: Unit, device_id: DeviceId) -> None:
+        """Nothing may go on at this device."""
+
+    async def person_disabled(self, unit: Unit, person_id: PersonId) -> None:
+        """Nothing of this person may go on."""
+
+    async def right_lost(self, unit: Unit, person_id: PersonId, host_id: HostId) -> None:
+        """The person has fewer rights on this host than before: what they do not cover any more may not go on."""

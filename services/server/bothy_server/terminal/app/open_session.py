@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from bothy_server.hosts.app.api import Host, HostState, Presence, find_host, host_unknown
-from bothy_server.identity.app.api import Caller, StreamToken, Tokens, consume_step_up, right_of
+from bothy_server.identity.app.api import Act, StreamToken, Tokens, right_of, spend_step_up
+from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.ids import new_id
 from bothy_server.kernel.problems import Problem
@@ -16,12 +16,6 @@ from bothy_server.terminal.domain.session import SessionState
 from bothy_server.terminal.domain.signals import SessionOpen
 from bothy_wire.frames import CloseReason
 from bothy_wire.ids import HostId, SessionId, StepUpId
-
-_STEP_UP_REQUIRED = Problem(
-    401,
-    "step_up_required",
-    "Confirm again on this device: the confirmation is missing, used, too old or for another act.",
-)
 
 
 def session_unknown() -> Problem:
@@ -78,7 +72,7 @@ class Sessions:
                     "session_limit",
                     "Too many open sessions. `bothy sessions` lists yours, `bothy close` ends one.",
                 )
-            await self._confirmed(unit, caller, "open", host_id, profile, session_user, step_up_id)
+            await spend_step_up(unit, caller, step_up_id, Act("open", host_id, profile, session_user))
             session_id = SessionId(new_id(self._clock.now()))
             new = NewSession(
                 host_id, caller.person_id, caller.device_id, profile, session_user, self._limits.max_duration
@@ -98,7 +92,8 @@ class Sessions:
                 raise Problem(409, "session_closed", f"The session has ended ({row.close_reason}); open a new one.")
             host = await self._reachable(unit, caller, row.host_id, row.session_user)
             if not self._resumes(caller, row):
-                await self._confirmed(unit, caller, "attach", row.host_id, row.profile, row.session_user, step_up_id)
+                act = Act("attach", row.host_id, row.profile, row.session_user)
+                await spend_step_up(unit, caller, step_up_id, act)
             record = await unit.of(SessionStore).attach(session_id, caller.device_id)
             if record is None:
                 raise session_unknown()
@@ -143,21 +138,6 @@ class Sessions:
         if row.state is not SessionState.DETACHED or row.detached_at is None:
             return True
         return (self._clock.now() - row.detached_at).total_seconds() <= self._limits.resume_window
-
-    async def _confirmed(
-        self,
-        unit: Unit,
-        caller: Caller,
-        purpose: Literal["open", "attach"],
-        host_id: HostId,
-        profile: str,
-        session_user: str,
-        step_up_id: StepUpId | None,
-    ) -> None:
-        if step_up_id is None or not await consume_step_up(
-            unit, step_up_id, caller, purpose, host_id, profile, session_user
-        ):
-            raise _STEP_UP_REQUIRED
 
     def _opened(self, record: SessionRecord, host: Host) -> Opened:
         token, life = self._tokens.mint(StreamToken(record.id, record.device_id, record.attach_seq))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bothy_server.hosts.app.api import host_unknown
-from bothy_server.identity.app.api import Caller, right_of
+from bothy_server.identity.app.api import right_of
+from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.unit import Unit, UnitOfWork
 from bothy_server.terminal.app.open_session import end_sessions, session_unknown
 from bothy_server.terminal.app.ports import SessionStore, SessionView

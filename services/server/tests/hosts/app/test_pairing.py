@@ -13,7 +13,7 @@ from bothy_server.hosts.app.pairing import Pairing, PairingLimits
 from bothy_server.hosts.app.ports import HostStore
 from bothy_server.hosts.domain.host import HostState
 from bothy_server.hosts.domain.signals import HostClose
-from bothy_server.identity.app.api import rights_of
+from bothy_server.identity.app.api import Act, rights_of
 from bothy_server.identity.domain.rights import Right
 from bothy_server.kernel.problems import Problem
 from bothy_server.terminal.app.host_sessions import HostSessions
@@ -64,7 +64,10 @@ async def refusal(rows, attempt):
 
 async def test_an_operator_makes_a_host(pairing, rows, owner):
     operator, name = await rows.device(operator=True), rows.name("lab")
-    made = await pairing.create(name, owner.person_id, operator.caller)
+    unconfirmed = pairing.create(name, owner.person_id, operator.caller, NOBODY)
+    assert await refusal(rows, unconfirmed) == (401, "step_up_required")
+    confirmed = await rows.confirmed(operator, Act("manage_relay"))
+    made = await pairing.create(name, owner.person_id, operator.caller, confirmed)
     assert (made.name, made.state, made.pairing_seq, made.paired) == (name, HostState.PENDING, 1, False)
     async with rows.uow() as unit:
         assert await rights_of(unit, owner.person_id) == {made.id: Right(owner=True)}
@@ -99,7 +102,7 @@ async def test_a_name_is_one_hosts_until_that_is_retired(pairing, rows, owner):
 
 async def test_a_code_pairs_once(pairing, rows, tokens, owner):
     host_id = await rows.unpaired_host(owner)
-    code, life = await pairing.issue_code(host_id, owner.caller)
+    code, life = await pairing.issue_code(host_id, owner.caller, await rows.managing(owner, host_id))
     assert life == 900
     keys = Keys()
     paired = await pair(pairing, code, keys)
@@ -124,8 +127,8 @@ async def test_the_code_is_stored_as_its_hash_only(pairing, rows, owner):
 
 async def test_a_newer_code_voids_the_older(pairing, rows, owner):
     host_id = await rows.unpaired_host(owner)
-    older, _ = await pairing.issue_code(host_id, owner.caller)
-    newer, _ = await pairing.issue_code(host_id, owner.caller)
+    older, _ = await pairing.issue_code(host_id, owner.caller, await rows.managing(owner, host_id))
+    newer, _ = await pairing.issue_code(host_id, owner.caller, await rows.managing(owner, host_id))
     assert await refusal(rows, pair(pairing, older, Keys())) == (401, "pairing_code_invalid")
     assert (await pair(pairing, newer.lower(), Keys())).host.pairing_seq == 1
 
@@ -133,14 +136,14 @@ async def test_a_newer_code_voids_the_older(pairing, rows, owner):
 @pytest.mark.parametrize("column", ["used_at", "expires_at"])
 async def test_a_code_that_was_used_or_is_too_old_pairs_nothing(pairing, rows, owner, column):
     host_id = await rows.unpaired_host(owner)
-    code, _ = await pairing.issue_code(host_id, owner.caller)
+    code, _ = await pairing.issue_code(host_id, owner.caller, await rows.managing(owner, host_id))
     await rows.run(f"UPDATE pairing_codes SET {column} = now() WHERE host_id = :id", id=host_id)
     assert await refusal(rows, pair(pairing, code, Keys())) == (401, "pairing_code_invalid")
 
 
 async def test_a_pairing_that_does_not_prove_the_key_is_refused(pairing, rows, owner):
     host_id = await rows.unpaired_host(owner)
-    code, _ = await pairing.issue_code(host_id, owner.caller)
+    code, _ = await pairing.issue_code(host_id, owner.caller, await rows.managing(owner, host_id))
     keys, other = Keys(), Keys()
     good = keys.sign(Purpose.HOST_PAIR, code_hash(code), *keys.public)
     swapped = Keys(keys.signing_key, other.channel_key)
@@ -158,7 +161,7 @@ async def test_a_pairing_that_does_not_prove_the_key_is_refused(pairing, rows, o
 
 async def test_a_key_of_another_host_pairs_nothing_and_spends_no_code(pairing, rows, owner):
     known, host_id = await rows.host(owner), await rows.unpaired_host(owner)
-    code, _ = await pairing.issue_code(host_id, owner.caller)
+    code, _ = await pairing.issue_code(host_id, owner.caller, await rows.managing(owner, host_id))
     for keys in (known.keys, Keys(channel_key=known.keys.channel_key)):
         assert await refusal(rows, pair(pairing, code, keys)) == (409, "host_key_exists")
     await pair(pairing, code, Keys())
@@ -166,7 +169,7 @@ async def test_a_key_of_another_host_pairs_nothing_and_spends_no_code(pairing, r
 
 async def test_of_two_machines_with_one_code_exactly_one_is_paired(pairing, rows, owner):
     host_id = await rows.unpaired_host(owner)
-    code, _ = await pairing.issue_code(host_id, owner.caller)
+    code, _ = await pairing.issue_code(host_id, owner.caller, await rows.managing(owner, host_id))
     results = await asyncio.gather(*(pair(pairing, code, Keys()) for _ in range(3)), return_exceptions=True)
     assert sorted(type(each).__name__ for each in results) == ["Paired", "Problem", "Problem"]
 
@@ -189,16 +192,22 @@ async def test_owners_and_operators_issue_codes_and_nobody_else(pairing, rows, o
     guest, stranger = await rows.device(), await rows.device()
     await rows.grant(guest, host)
     for other in (guest, stranger):
-        assert await refusal(rows, pairing.issue_code(host.id, other.caller)) == (404, "host_unknown")
+        assert await refusal(rows, pairing.issue_code(host.id, other.caller, await rows.managing(other, host.id))) == (
+            404,
+            "host_unknown",
+        )
     operator = await rows.device(operator=True)
-    await pairing.issue_code(host.id, operator.caller)
-    await pairing.issue_code(host.id, owner.caller)
+    await pairing.issue_code(host.id, operator.caller, await rows.managing(operator, host.id))
+    await pairing.issue_code(host.id, owner.caller, await rows.managing(owner, host.id))
 
 
 async def test_there_is_no_code_for_a_host_that_is_not_there_or_retired(pairing, rows, owner):
     retired = await rows.host(owner, state=HostState.RETIRED)
     for host_id in (NOBODY, retired.id):
-        assert await refusal(rows, pairing.issue_code(host_id, owner.caller)) == (404, "host_unknown")
+        assert await refusal(rows, pairing.issue_code(host_id, owner.caller, NOBODY)) == (
+            404,
+            "host_unknown",
+        )
         assert await refusal(rows, pairing.issue_code(host_id, None)) == (404, "host_unknown")
 
 
@@ -209,7 +218,7 @@ async def test_there_is_no_code_for_a_host_that_is_not_there_or_retired(pairing,
 async def test_a_code_for_a_paired_host_is_the_re_pairing(pairing, rows, owner, state):
     host = await rows.host(owner, state=state)
     await rows.run("UPDATE hosts SET disabled_reason = 'duplicate_connection' WHERE id = :id", id=host.id)
-    await pairing.issue_code(host.id, owner.caller)
+    await pairing.issue_code(host.id, owner.caller, await rows.managing(owner, host.id))
     after = await stored(rows, host.id)
     assert (after.paired, after.state, after.disabled_reason) == (False, HostState.PENDING, None)
     assert (after.pairing_seq, after.join_confirmed, after.join_offered, after.boot_id) == (2, 0, 0, None)
@@ -222,7 +231,7 @@ async def test_a_re_pairing_ends_the_sessions_of_this_host(pairing, rows, owner)
     live = [await rows.session(owner, host, state) for state in list(SessionState)[:3]]
     closed = await rows.session(owner, host, SessionState.CLOSED)
     elsewhere = await rows.session(owner, other, SessionState.ACTIVE)
-    await pairing.issue_code(host.id, owner.caller)
+    await pairing.issue_code(host.id, owner.caller, await rows.managing(owner, host.id))
     for session in live:
         ended = await rows.record(session.id)
         assert (ended.state, ended.close_reason) == (SessionState.CLOSED, "host_repaired")
@@ -235,14 +244,14 @@ async def test_a_re_pairing_ends_the_sessions_of_this_host(pairing, rows, owner)
 async def test_a_disabled_host_without_keys_begins_anew_too(pairing, rows, owner):
     host_id = await rows.unpaired_host(owner)
     await rows.run("UPDATE hosts SET state = 'disabled' WHERE id = :id", id=host_id)
-    await pairing.issue_code(host_id, owner.caller)
+    await pairing.issue_code(host_id, owner.caller, await rows.managing(owner, host_id))
     after = await stored(rows, host_id)
     assert (after.state, after.pairing_seq) == (HostState.PENDING, 2)
 
 
 async def test_the_same_machine_may_pair_again_with_its_keys(pairing, rows, owner):
     host = await rows.host(owner)
-    code, _ = await pairing.issue_code(host.id, owner.caller)
+    code, _ = await pairing.issue_code(host.id, owner.caller, await rows.managing(owner, host.id))
     assert (await pair(pairing, code, host.keys)).host.pairing_seq == 2
 
 
@@ -256,21 +265,25 @@ async def pending(rows, owner):
 
 async def test_an_owner_confirms_the_fingerprint(pairing, rows, owner, pending):
     shown = fingerprint(pending.keys.public[1])
-    host = await pairing.confirm(owner.caller, pending.id, shown)
+    host = await pairing.confirm(owner.caller, pending.id, shown, await rows.managing(owner, pending.id))
     assert (host.id, host.state) == (pending.id, HostState.ACTIVE)
     assert await rows.audit(host_id=pending.id) == [("host.confirm", "confirmed")]
     assert await rows.events(host_id=pending.id) == ["host.updated"]
     before = await rows.content()
-    assert await pairing.confirm(owner.caller, pending.id, shown) == host
+    assert await pairing.confirm(owner.caller, pending.id, shown, NOBODY) == host
     assert await rows.content() == before, "confirming twice changes nothing"
 
 
 @pytest.mark.parametrize("spell", [str.lower, lambda shown: shown[:-1], lambda shown: shown.removeprefix("SHA256:")])
 async def test_another_fingerprint_confirms_nothing(pairing, rows, owner, pending, spell):
     shown = fingerprint(pending.keys.public[1])
-    assert await refusal(rows, pairing.confirm(owner.caller, pending.id, spell(shown))) == (409, "fingerprint_mismatch")
+    assert await refusal(
+        rows, pairing.confirm(owner.caller, pending.id, spell(shown), await rows.managing(owner, pending.id))
+    ) == (409, "fingerprint_mismatch")
     signing_key = fingerprint(pending.keys.public[0])
-    assert await refusal(rows, pairing.confirm(owner.caller, pending.id, signing_key)) == (409, "fingerprint_mismatch")
+    assert await refusal(
+        rows, pairing.confirm(owner.caller, pending.id, signing_key, await rows.managing(owner, pending.id))
+    ) == (409, "fingerprint_mismatch")
 
 
 async def test_only_an_owner_confirms(pairing, rows, pending):
@@ -278,7 +291,9 @@ async def test_only_an_owner_confirms(pairing, rows, pending):
     await rows.grant(guest, pending)
     shown = fingerprint(pending.keys.public[1])
     for other in (guest, operator):
-        assert await refusal(rows, pairing.confirm(other.caller, pending.id, shown)) == (404, "host_unknown")
+        assert await refusal(
+            rows, pairing.confirm(other.caller, pending.id, shown, await rows.managing(other, pending.id))
+        ) == (404, "host_unknown")
 
 
 async def test_there_is_nothing_to_confirm(pairing, rows, owner, pending):
@@ -287,11 +302,13 @@ async def test_there_is_nothing_to_confirm(pairing, rows, owner, pending):
     disabled = await rows.host(owner, state=HostState.DISABLED)
     active = await rows.host(owner)
     for host_id in (unpaired, disabled.id, active.id):
-        assert await refusal(rows, pairing.confirm(owner.caller, host_id, shown)) == (409, "host_not_pending")
-    assert await refusal(rows, pairing.confirm(owner.caller, NOBODY, shown)) == (404, "host_unknown")
+        assert await refusal(
+            rows, pairing.confirm(owner.caller, host_id, shown, await rows.managing(owner, host_id))
+        ) == (409, "host_not_pending")
+    assert await refusal(rows, pairing.confirm(owner.caller, NOBODY, shown, NOBODY)) == (404, "host_unknown")
 
 
 async def test_for_a_demonstration_a_pairing_confirms_itself(rows, tokens, owner):
     pairing = new_pairing(rows, tokens, "auto")
-    code, _ = await pairing.issue_code(await rows.unpaired_host(owner), owner.caller)
+    code, _ = await pairing.issue_code(await rows.unpaired_host(owner), None)
     assert (await pair(pairing, code, Keys())).host.state is HostState.ACTIVE

@@ -44,7 +44,7 @@ async def test_leaving_active_ends_every_session_and_tells_all_in_one_unit(rows,
     host = await rows.host(owner)
     sessions = [await rows.session(owner, host, each) for each in list(SessionState)[:3]]
     other = await rows.session(owner, await rows.host(owner), SessionState.ACTIVE)
-    await transitions.set_state(host.id, state, owner.caller)
+    await transitions.set_state(host.id, state, owner.caller, await rows.managing(owner, host.id))
     found = await stored(rows, host)
     assert (found.state, found.disabled_reason) == (state, "operator" if state is DISABLED else None)
     for session in sessions:
@@ -62,7 +62,7 @@ async def test_leaving_active_ends_every_session_and_tells_all_in_one_unit(rows,
 
 async def test_enabling_closes_nothing_since_nothing_is_open(rows, transitions, owner):
     host = await rows.host(owner, state=DISABLED)
-    await transitions.set_state(host.id, ACTIVE, owner.caller)
+    await transitions.set_state(host.id, ACTIVE, owner.caller, await rows.managing(owner, host.id))
     found = await stored(rows, host)
     assert (found.state, found.disabled_reason) == (ACTIVE, None)
     assert await rows.audit(host_id=host.id) == [("host.state", "active")]
@@ -73,8 +73,9 @@ async def test_enabling_closes_nothing_since_nothing_is_open(rows, transitions, 
 @pytest.mark.parametrize("state", [ACTIVE, DISABLED, RETIRED])
 async def test_the_state_that_a_host_has_changes_nothing(rows, transitions, owner, state):
     host = await rows.host(owner, state=state)
+    unspent = await rows.managing(owner, host.id)
     before = await rows.content()
-    await transitions.set_state(host.id, state, owner.caller)
+    await transitions.set_state(host.id, state, owner.caller, unspent)
     assert await rows.content() == before
 
 
@@ -83,7 +84,7 @@ async def test_the_state_that_a_host_has_changes_nothing(rows, transitions, owne
 )
 async def test_what_the_table_does_not_have_is_refused(rows, transitions, owner, source, target):
     host = await rows.host(owner, state=source)
-    attempt = transitions.set_state(host.id, target, owner.caller)
+    attempt = transitions.set_state(host.id, target, owner.caller, await rows.managing(owner, host.id))
     assert await refusal(rows, attempt) == (409, "host_state_conflict")
 
 
@@ -91,9 +92,9 @@ async def test_a_host_that_was_copied_is_not_enabled_and_may_be_retired(rows, tr
     host = await rows.host(owner)
     async with rows.uow() as unit:
         await unit.of(HostStore).set_state(host.id, DISABLED, DUPLICATE_CONNECTION)
-    attempt = transitions.set_state(host.id, ACTIVE, owner.caller)
+    attempt = transitions.set_state(host.id, ACTIVE, owner.caller, await rows.managing(owner, host.id))
     assert await refusal(rows, attempt) == (409, "host_state_conflict")
-    await transitions.set_state(host.id, RETIRED, owner.caller)
+    await transitions.set_state(host.id, RETIRED, owner.caller, await rows.managing(owner, host.id))
     assert (await stored(rows, host)).state is RETIRED
 
 
@@ -101,8 +102,10 @@ async def test_operators_and_the_command_line_may_and_others_see_no_host(rows, t
     host = await rows.host(owner)
     granted = await rows.device()
     await rows.grant(granted, host)
-    assert await refusal(rows, transitions.set_state(host.id, DISABLED, granted.caller)) == (404, "host_unknown")
+    assert await refusal(
+        rows, transitions.set_state(host.id, DISABLED, granted.caller, await rows.managing(granted, host.id))
+    ) == (404, "host_unknown")
     operator = await rows.device(operator=True)
-    await transitions.set_state(host.id, DISABLED, operator.caller)
+    await transitions.set_state(host.id, DISABLED, operator.caller, await rows.managing(operator, host.id))
     await transitions.set_state(host.id, ACTIVE, None)
     assert (await stored(rows, host)).state is ACTIVE

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from bothy_server.hosts.domain.host import TRANSITIONS, Act, Host, HostState, Transition, close_code, sources
+from bothy_server.hosts.domain.host import TRANSITIONS, Host, HostAct, HostState, Transition, close_code, sources
 from bothy_wire.close_codes import CloseCode
 
 HOST = Host(
@@ -94,7 +94,7 @@ def test_transitions_are_those_of_the_page():
 
 
 def test_every_act_finds_a_host_somewhere_and_retired_is_final():
-    assert {act: sources(act) for act in get_args(Act)} == {
+    assert {act: sources(act) for act in get_args(HostAct)} == {
         "confirm": {PENDING},
         "disable": {ACTIVE},
         "duplicate": {ACTIVE},

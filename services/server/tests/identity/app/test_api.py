@@ -1,23 +1,25 @@
 """What other features may call of identity: callers, rights, and the step-up that is spent inside their unit."""
 
 import asyncio
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
 from bothy_server.identity.app.api import (
     AccessToken,
-    Caller,
+    Act,
     Callers,
     StreamToken,
     add_owner,
-    consume_step_up,
     find_device,
     find_person,
     right_of,
     rights_of,
+    spend_step_up,
 )
 from bothy_server.identity.domain.rights import Right
+from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import StorageUnavailable
 
@@ -43,7 +45,7 @@ async def refused(callers, token):
 @pytest.mark.parametrize("operator", [False, True])
 async def test_an_access_token_names_the_caller(callers, rows, tokens, operator):
     device = await rows.device(operator=operator)
-    assert await callers.caller(access_token(tokens, device)) == Caller(device.person_id, device.id, operator)
+    assert await callers.caller(access_token(tokens, device)) == Caller(device.person_id, device.id, operator, "cli")
 
 
 @pytest.mark.parametrize("token", [None, "", "x", "a.b.c"])
@@ -120,70 +122,85 @@ async def test_rights_are_owned_or_granted(rows):
 
 
 @pytest.fixture
-async def act(rows):
-    """What a step-up confirms, as arguments of ``consume_step_up``; and the step-up."""
+async def confirmed(rows):
+    """A device, what it confirmed, and the step-up."""
     device = await rows.device()
     host = await rows.host(device)
-    wanted = {
-        "caller": device.caller,
-        "purpose": "open",
-        "host_id": host.id,
-        "profile": "shell",
-        "session_user": "alex-shell",
-    }
-    return await rows.step_up(device, host), wanted
+    return device, Act("open", host.id, "shell", "alex-shell"), await rows.step_up(device, host)
 
 
-async def consumed(rows, step_up_id, wanted):
+async def spend(rows, device, act, step_up_id):
     async with rows.uow() as unit:
-        return await consume_step_up(unit, step_up_id, **wanted)
+        await spend_step_up(unit, device.caller, step_up_id, act)
 
 
-async def test_a_step_up_is_spent_once(rows, act):
-    step_up_id, wanted = act
-    assert await consumed(rows, step_up_id, wanted)
-    assert not await consumed(rows, step_up_id, wanted)
+async def spent(rows, *confirmed):
+    (outcome,) = await asyncio.gather(spend(rows, *confirmed), return_exceptions=True)
+    assert outcome is None or (outcome.status, outcome.code) == (401, "step_up_required")
+    return outcome is None
+
+
+async def test_a_step_up_is_spent_once(rows, confirmed):
+    assert await spent(rows, *confirmed)
+    assert not await spent(rows, *confirmed)
 
 
 @pytest.mark.parametrize(
-    "other", [{"purpose": "attach"}, {"host_id": NOBODY}, {"profile": "other"}, {"session_user": "robin-shell"}]
+    "other",
+    [
+        {"purpose": "attach"},
+        {"purpose": "manage_host"},
+        {"host_id": NOBODY},
+        {"host_id": None},
+        {"profile": "other"},
+        {"profile": None},
+        {"session_user": "robin-shell"},
+    ],
 )
-async def test_a_step_up_counts_for_nothing_else(rows, act, other):
-    step_up_id, wanted = act
-    assert not await consumed(rows, step_up_id, wanted | other)
-    assert await consumed(rows, step_up_id, wanted)
+async def test_a_step_up_counts_for_nothing_else(rows, confirmed, other):
+    device, act, step_up_id = confirmed
+    assert not await spent(rows, device, replace(act, **other), step_up_id)
+    assert await spent(rows, *confirmed)
 
 
-async def test_a_step_up_counts_for_nobody_else(rows, act):
-    step_up_id, wanted = act
-    of_the_same_person = await rows.device(wanted["caller"].person_id)
-    stranger = await rows.device()
-    for other in (of_the_same_person, stranger):
-        assert not await consumed(rows, step_up_id, wanted | {"caller": other.caller})
-    assert not await consumed(rows, NOBODY, wanted)
-    assert await consumed(rows, step_up_id, wanted)
+async def test_a_step_up_of_management_counts_for_its_host_and_purpose_only(rows, confirmed):
+    device, act, _ = confirmed
+    managing = Act("manage_host", act.host_id)
+    step_up_id = await rows.managing(device, act.host_id)
+    for other in (act, Act("manage_relay"), Act("manage_account"), Act("manage_host", NOBODY)):
+        assert not await spent(rows, device, other, step_up_id)
+    assert await spent(rows, device, managing, step_up_id)
+    account = await rows.confirmed(device, Act("manage_account"))
+    assert not await spent(rows, device, Act("manage_relay"), account)
+    assert await spent(rows, device, Act("manage_account"), account)
 
 
-async def test_a_step_up_that_is_too_old_counts_for_nothing(rows, act):
-    step_up_id, wanted = act
-    await rows.run("UPDATE step_ups SET expires_at = now() WHERE id = :id", id=step_up_id)
-    assert not await consumed(rows, step_up_id, wanted)
+async def test_a_step_up_counts_for_nobody_else(rows, confirmed):
+    device, act, step_up_id = confirmed
+    for other in (await rows.device(device.person_id), await rows.device()):
+        assert not await spent(rows, other, act, step_up_id)
+    for unknown in (NOBODY, None):
+        assert not await spent(rows, device, act, unknown)
+    assert await spent(rows, *confirmed)
 
 
-async def test_a_unit_that_fails_spends_no_step_up(rows, act):
-    step_up_id, wanted = act
+async def test_a_step_up_that_is_too_old_counts_for_nothing(rows, confirmed):
+    await rows.run("UPDATE step_ups SET expires_at = now() WHERE id = :id", id=confirmed[2])
+    assert not await spent(rows, *confirmed)
+
+
+async def test_a_unit_that_fails_spends_no_step_up(rows, confirmed):
     with pytest.raises(Problem):
-        await refusing_unit(rows, step_up_id, wanted)
-    assert await consumed(rows, step_up_id, wanted)
+        await refusing_unit(rows, *confirmed)
+    assert await spent(rows, *confirmed)
 
 
-async def refusing_unit(rows, step_up_id, wanted):
+async def refusing_unit(rows, device, act, step_up_id):
     async with rows.uow() as unit:
-        assert await consume_step_up(unit, step_up_id, **wanted)
+        await spend_step_up(unit, device.caller, step_up_id, act)
         raise Problem(429, "session_limit", "Too many.")
 
 
-async def test_of_two_uses_at_once_exactly_one_wins(rows, act):
-    step_up_id, wanted = act
-    won = await asyncio.gather(*(consumed(rows, step_up_id, wanted) for _ in range(4)))
+async def test_of_two_uses_at_once_exactly_one_wins(rows, confirmed):
+    won = await asyncio.gather(*(spent(rows, *confirmed) for _ in range(4)))
     assert sorted(won) == [False, False, False, True]

@@ -9,6 +9,7 @@ from bothy_kit.cluster import ORIGIN
 from bothy_kit.rows import Keys
 from bothy_server.identity.app.login import Login, LoginLimits, NewDevice
 from bothy_server.identity.app.ports import Challenge, ChallengeStore
+from bothy_server.identity.domain.act import Act
 from bothy_server.identity.domain.tokens import AccessToken
 from bothy_server.kernel.problems import Problem
 from bothy_wire.codes import code_hash
@@ -215,7 +216,7 @@ async def test_a_challenge_of_a_step_up_signs_nobody_in(login, rows):
     value = bytes(range(32))
     async with rows.uow() as unit:
         await unit.of(ChallengeStore).add(
-            rows.new_id(), Challenge(value, device.id, "open", host.id, "shell", "alex-shell"), 60
+            rows.new_id(), Challenge(value, device.id, Act("open", host.id, "shell", "alex-shell")), 60
         )
     assert await refusal(login.token(device.id, value, login_signature(device, value))) == (401, "login_refused")
 

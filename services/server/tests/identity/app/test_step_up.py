@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from bothy_kit.cluster import ORIGIN
-from bothy_server.identity.app.api import consume_step_up
+from bothy_server.identity.app.api import Act, spend_step_up
 from bothy_server.identity.app.ports import Challenge, ChallengeStore
 from bothy_server.identity.app.step_up import StepUp, StepUpLimits
 from bothy_server.kernel.problems import Problem
@@ -29,14 +29,13 @@ async def device(rows):
 
 @pytest.fixture
 async def act(rows, device):
-    """Purpose, host, profile, session user: what the device is about to do."""
+    """What the device is about to do."""
     host = await rows.host(device)
-    return "open", host.id, "shell", "alex-shell"
+    return Act("open", host.id, "shell", "alex-shell")
 
 
 def signature(device, challenge, act, *, origin=ORIGIN, device_id=None, purpose=Purpose.DEVICE_STEP_UP):
-    what, host_id, profile, session_user = act
-    fields = (challenge, str(device_id or device.id), what, str(host_id), profile, session_user)
+    fields = (challenge, str(device_id or device.id), *act.fields())
     return device.keys.sign(purpose, *fields, origin=origin)
 
 
@@ -47,17 +46,17 @@ async def refusal(attempt):
 
 
 async def test_a_confirmation_is_worth_exactly_the_act(step_up, rows, device, act):
-    challenge, life = await step_up.challenge(device.caller, *act)
+    challenge, life = await step_up.challenge(device.caller, act)
     assert (len(challenge), life) == (32, 60)
     step_up_id, life = await step_up.confirm(device.caller, challenge, signature(device, challenge, act))
     assert life == 30
     assert await rows.audit(device_id=device.id) == [("step_up.confirm", "open")]
     async with rows.uow() as unit:
-        assert await consume_step_up(unit, step_up_id, device.caller, *act)
+        await spend_step_up(unit, device.caller, step_up_id, act)
 
 
 async def test_the_challenge_is_stored_as_its_hash_only(step_up, rows, device, act):
-    challenge, _ = await step_up.challenge(device.caller, *act)
+    challenge, _ = await step_up.challenge(device.caller, act)
     ((everything,),) = await rows.run("SELECT c::text FROM challenges c WHERE device_id = :id", id=device.id)
     assert challenge.hex() not in everything
 
@@ -66,24 +65,23 @@ async def test_there_is_no_challenge_for_a_host_that_is_not_there_or_foreign(ste
     foreign = await rows.host()
     before = await rows.content()
     for host_id in (NOBODY, foreign.id):
-        attempt = step_up.challenge(device.caller, "open", host_id, "shell", "alex-shell")
+        attempt = step_up.challenge(device.caller, Act("open", host_id, "shell", "alex-shell"))
         assert await refusal(attempt) == (404, "host_unknown")
     assert await rows.content() == before
 
 
 async def test_a_signature_for_anything_else_confirms_nothing(step_up, rows, device, act):
-    challenge, _ = await step_up.challenge(device.caller, *act)
+    challenge, _ = await step_up.challenge(device.caller, act)
     other = await rows.device()
-    purpose, host_id, profile, session_user = act
     before = await rows.content()
     for bad in (
         signature(device, challenge, act, origin=ELSEWHERE),
         signature(device, challenge, act, device_id=other.id),
         signature(other, challenge, act, device_id=device.id),
-        signature(device, challenge, ("attach", host_id, profile, session_user)),
-        signature(device, challenge, (purpose, NOBODY, profile, session_user)),
-        signature(device, challenge, (purpose, host_id, "other", session_user)),
-        signature(device, challenge, (purpose, host_id, profile, "robin-shell")),
+        signature(device, challenge, replace(act, purpose="attach")),
+        signature(device, challenge, replace(act, host_id=NOBODY)),
+        signature(device, challenge, replace(act, profile="other")),
+        signature(device, challenge, replace(act, session_user="robin-shell")),
         signature(device, challenge, act, purpose=Purpose.DEVICE_LOGIN),
         signature(device, bytes(32), act),
         bytes(64),
@@ -94,7 +92,7 @@ async def test_a_signature_for_anything_else_confirms_nothing(step_up, rows, dev
 
 
 async def test_a_challenge_is_for_the_device_that_asked(step_up, rows, device, act):
-    challenge, _ = await step_up.challenge(device.caller, *act)
+    challenge, _ = await step_up.challenge(device.caller, act)
     for other in (await rows.device(device.person_id), await rows.device()):
         good = signature(other, challenge, act)
         assert await refusal(step_up.confirm(other.caller, challenge, good)) == (401, "step_up_refused")
@@ -106,23 +104,60 @@ async def test_a_challenge_is_for_the_device_that_asked(step_up, rows, device, a
 async def test_a_login_challenge_confirms_nothing(step_up, rows, device, act):
     value = bytes(range(32))
     async with rows.uow() as unit:
-        await unit.of(ChallengeStore).add(rows.new_id(), Challenge(value, device.id, "login"), 60)
+        await unit.of(ChallengeStore).add(rows.new_id(), Challenge(value, device.id, None), 60)
     attempt = step_up.confirm(device.caller, value, signature(device, value, act))
     assert await refusal(attempt) == (401, "step_up_refused")
 
 
 @pytest.mark.parametrize("column", ["used_at", "expires_at"])
 async def test_a_challenge_used_or_too_old_confirms_nothing(step_up, rows, device, act, column):
-    challenge, _ = await step_up.challenge(device.caller, *act)
+    challenge, _ = await step_up.challenge(device.caller, act)
     await rows.run(f"UPDATE challenges SET {column} = now() WHERE device_id = :id", id=device.id)
     attempt = step_up.confirm(device.caller, challenge, signature(device, challenge, act))
     assert await refusal(attempt) == (401, "step_up_refused")
 
 
 async def test_of_two_confirmations_at_once_exactly_one_wins(step_up, rows, device, act):
-    challenge, _ = await step_up.challenge(device.caller, *act)
+    challenge, _ = await step_up.challenge(device.caller, act)
     good = signature(device, challenge, act)
     attempts = [step_up.confirm(device.caller, challenge, good) for _ in range(3)]
     results = await asyncio.gather(*attempts, return_exceptions=True)
     assert sorted(type(each).__name__ for each in results) == ["Problem", "Problem", "tuple"]
     assert await rows.run("SELECT count(*) FROM step_ups WHERE device_id = :id", id=device.id) == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "incomplete",
+    [
+        Act("open", NOBODY, "shell"),
+        Act("attach", None, "shell", "alex-shell"),
+        Act("manage_host"),
+        Act("manage_host", NOBODY, "shell", "alex-shell"),
+        Act("manage_relay", NOBODY),
+        Act("manage_account", None, "shell"),
+    ],
+)
+async def test_an_act_names_what_it_is_about_and_nothing_else(step_up, device, incomplete):
+    assert await refusal(step_up.challenge(device.caller, incomplete)) == (422, "step_up_invalid")
+
+
+async def test_who_may_not_do_an_act_gets_no_challenge_for_it(step_up, rows, device, act):
+    guest, operator = await rows.device(), await rows.device(operator=True)
+    host = await rows.host(device)
+    act = replace(act, host_id=host.id)
+    await rows.grant(guest, host)
+    manage_host, manage_relay = Act("manage_host", act.host_id), Act("manage_relay")
+    assert await refusal(step_up.challenge(guest.caller, manage_host)) == (404, "host_unknown")
+    assert await refusal(step_up.challenge(device.caller, manage_relay)) == (403, "operator_required")
+    assert await refusal(step_up.challenge(operator.caller, act)) == (404, "host_unknown")
+    for who, what in (
+        (device, manage_host),
+        (operator, manage_host),
+        (operator, manage_relay),
+        (guest, Act("manage_account")),
+        (guest, act),
+    ):
+        challenge, _ = await step_up.challenge(who.caller, what)
+        step_up_id, _ = await step_up.confirm(who.caller, challenge, signature(who, challenge, what))
+        async with rows.uow() as unit:
+            await spend_step_up(unit, who.caller, step_up_id, what)

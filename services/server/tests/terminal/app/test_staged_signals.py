@@ -57,13 +57,15 @@ async def test_use_cases_stage_signals(rows, sessions, lab):
 @pytest.mark.parametrize("state", [HostState.DISABLED, HostState.RETIRED])
 async def test_use_cases_stage_signals_transitions(rows, host_sessions, lab, state):
     await rows.session(*lab, SessionState.ACTIVE)
-    await Transitions(rows.uow, host_sessions).set_state(lab[1].id, state, lab[0].caller)
+    await Transitions(rows.uow, host_sessions).set_state(
+        lab[1].id, state, lab[0].caller, await rows.managing(lab[0], lab[1].id)
+    )
     assert rows.signals.committed_ones == [HostClose(lab[1].id)], "the ends of the sessions stage none"
 
 
 async def test_use_cases_stage_signals_pairing_again(rows, tokens, host_sessions, lab):
     pairing = Pairing(rows.uow, tokens, rows.clock, [ORIGIN], host_sessions, PairingLimits(900, "confirm"))
-    await pairing.issue_code(lab[1].id, lab[0].caller)
+    await pairing.issue_code(lab[1].id, lab[0].caller, await rows.managing(lab[0], lab[1].id))
     assert rows.signals.committed_ones == [HostClose(lab[1].id)]
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import asdict
 from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bothy_server.identity.app.ports import Challenge
+from bothy_server.identity.app.ports import Challenge, Method
+from bothy_server.identity.domain.act import Act
 from bothy_wire.ids import DeviceId, HostId, PersonId, StepUpId
 
 _ADD = text("""
@@ -18,20 +20,28 @@ _ADD = text("""
     FROM devices d WHERE d.id = :device_id AND (CAST(:host_id AS uuid) IS NULL OR EXISTS (SELECT FROM hosts WHERE id = :host_id))
     RETURNING id
 """)
-_USE = text("""
+_USE_LOGIN = text("""
     UPDATE challenges SET used_at = now()
-    WHERE challenge_hash = :hash AND device_id = :device_id AND (purpose = 'login') = :login
+    WHERE challenge_hash = :hash AND device_id = :device_id AND purpose = 'login'
+      AND used_at IS NULL AND expires_at > now()
+    RETURNING id
+""")
+_USE_STEP_UP = text("""
+    UPDATE challenges SET used_at = now()
+    WHERE challenge_hash = :hash AND device_id = :device_id
+      AND purpose IN ('open', 'attach', 'manage_host', 'manage_relay', 'manage_account')
       AND used_at IS NULL AND expires_at > now()
     RETURNING purpose, host_id, profile, "session_user" AS as_user
 """)
 _ADD_STEP_UP = text("""
-    INSERT INTO step_ups (id, person_id, device_id, purpose, host_id, profile, "session_user", expires_at)
-    VALUES (:id, :person_id, :device_id, :purpose, :host_id, :profile, :session_user, now() + make_interval(secs => :ttl_s))
+    INSERT INTO step_ups (id, person_id, device_id, purpose, host_id, profile, "session_user", method, expires_at)
+    VALUES (:id, :person_id, :device_id, :purpose, :host_id, :profile, :session_user, :method, now() + make_interval(secs => :ttl_s))
 """)
 _CONSUME = text("""
     UPDATE step_ups SET consumed_at = now()
-    WHERE id = :id AND person_id = :person_id AND device_id = :device_id AND purpose = :purpose AND host_id = :host_id
-      AND profile = :profile AND "session_user" = :session_user AND consumed_at IS NULL AND expires_at > now()
+    WHERE id = :id AND person_id = :person_id AND device_id = :device_id AND purpose = :purpose
+      AND host_id IS NOT DISTINCT FROM CAST(:host_id AS uuid) AND profile IS NOT DISTINCT FROM CAST(:profile AS text)
+      AND "session_user" IS NOT DISTINCT FROM CAST(:session_user AS text) AND consumed_at IS NULL AND expires_at > now()
     RETURNING id
 """)
 _PRUNE = text("""
@@ -53,39 +63,47 @@ class PostgresChallengeStore:
 
     async def add(self, challenge_id: UUID, challenge: Challenge, ttl_s: float) -> bool:
         """See the port."""
-        hashed = hashlib.sha256(challenge.value).digest()
-        values = {"id": challenge_id, "hash": hashed, "ttl_s": ttl_s, **_act(challenge)}
+        act = {"purpose": "login", **_NOTHING} if challenge.act is None else asdict(challenge.act)
+        values = {
+            "id": challenge_id,
+            "device_id": challenge.device_id,
+            "ttl_s": ttl_s,
+            **_hashed(challenge.value),
+            **act,
+        }
         return (await self._connection.execute(_ADD, values)).first() is not None
 
-    async def use(self, value: bytes, device_id: DeviceId, *, login: bool) -> Challenge | None:
+    async def use_login(self, value: bytes, device_id: DeviceId) -> bool:
         """See the port."""
-        values = {"hash": hashlib.sha256(value).digest(), "device_id": device_id, "login": login}
-        row = (await self._connection.execute(_USE, values)).first()
+        values = {"device_id": device_id, **_hashed(value)}
+        return (await self._connection.execute(_USE_LOGIN, values)).first() is not None
+
+    async def use_step_up(self, value: bytes, device_id: DeviceId) -> Act | None:
+        """See the port."""
+        row = (await self._connection.execute(_USE_STEP_UP, {"device_id": device_id, **_hashed(value)})).first()
         if row is None:
             return None
-        host_id = None if row.host_id is None else HostId(row.host_id)
-        return Challenge(value, device_id, row.purpose, host_id, row.profile, row.as_user)
+        return Act(row.purpose, None if row.host_id is None else HostId(row.host_id), row.profile, row.as_user)
 
-    async def add_step_up(self, step_up_id: StepUpId, person_id: PersonId, proof: Challenge, ttl_s: float) -> None:
+    async def add_step_up(
+        self, step_up_id: StepUpId, person_id: PersonId, device_id: DeviceId, act: Act, method: Method, ttl_s: float
+    ) -> None:
         """See the port."""
-        values = {"id": step_up_id, "person_id": person_id, "ttl_s": ttl_s, **_act(proof)}
-        await self._connection.execute(_ADD_STEP_UP, values)
+        who = {"id": step_up_id, "person_id": person_id, "device_id": device_id}
+        await self._connection.execute(_ADD_STEP_UP, {**who, "method": method, "ttl_s": ttl_s, **asdict(act)})
 
-    async def consume_step_up(self, step_up_id: StepUpId, person_id: PersonId, wanted: Challenge) -> bool:
+    async def consume_step_up(self, step_up_id: StepUpId, person_id: PersonId, device_id: DeviceId, act: Act) -> bool:
         """See the port."""
-        values = {"id": step_up_id, "person_id": person_id, **_act(wanted)}
-        return (await self._connection.execute(_CONSUME, values)).first() is not None
+        who = {"id": step_up_id, "person_id": person_id, "device_id": device_id}
+        return (await self._connection.execute(_CONSUME, {**who, **asdict(act)})).first() is not None
 
     async def prune(self) -> int:
         """See the port."""
         return int((await self._connection.execute(_PRUNE)).scalar_one())
 
 
-def _act(challenge: Challenge) -> dict[str, object]:
-    return {
-        "purpose": challenge.purpose,
-        "device_id": challenge.device_id,
-        "host_id": challenge.host_id,
-        "profile": challenge.profile,
-        "session_user": challenge.session_user,
-    }
+_NOTHING = {"host_id": None, "profile": None, "session_user": None}
+
+
+def _hashed(value: bytes) -> dict[str, bytes]:
+    return {"hash": hashlib.sha256(value).digest()}

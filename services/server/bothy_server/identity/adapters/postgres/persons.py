@@ -29,7 +29,7 @@ _ADD_DEVICE = text("""
     VALUES (:id, :person_id, :name, 'cli', :signing_key, :channel_key) ON CONFLICT DO NOTHING RETURNING id
 """)
 _DEVICE = text("""
-    SELECT d.id, d.person_id, d.name, d.signing_key, d.channel_key, p.is_operator, p.name AS person_name,
+    SELECT d.id, d.person_id, d.name, d.kind, d.signing_key, d.channel_key, p.is_operator, p.name AS person_name,
            d.revoked_at IS NULL AND p.disabled_at IS NULL AS usable
     FROM devices d JOIN persons p ON p.id = d.person_id WHERE d.id = :id
 """)
@@ -82,6 +82,7 @@ class PostgresPersonStore:
             id=DeviceId(row.id),
             person_id=PersonId(row.person_id),
             name=row.name,
+            kind=row.kind,
             signing_key=bytes(row.signing_key),
             channel_key=bytes(row.channel_key),
             usable=row.usable,

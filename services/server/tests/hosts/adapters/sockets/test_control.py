@@ -36,7 +36,7 @@ NOBODY = UUID(int=1)
 async def confirm(device, host):
     """The owner compares the fingerprint and agrees."""
     shown = fingerprint(host.channel_key.public_key().public_bytes_raw())
-    answer = await device.rest("POST", f"/hosts/{host.host_id}/confirm", {"fingerprint": shown})
+    answer = await device.manage("/confirm", {"fingerprint": shown}, host_id=host.host_id)
     assert (answer.status, answer.body["state"]) == (200, "active")
 
 

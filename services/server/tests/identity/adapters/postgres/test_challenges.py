@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 
 from bothy_server.identity.app.ports import Challenge, ChallengeStore
+from bothy_server.identity.domain.act import Act
 
 NOBODY = UUID(int=1)
 
@@ -14,34 +15,45 @@ async def add(rows, challenge, ttl_s=60):
         return await unit.of(ChallengeStore).add(rows.new_id(), challenge, ttl_s)
 
 
-async def use(rows, value, device, *, login):
+async def use_step_up(rows, value, device):
     async with rows.uow() as unit:
-        return await unit.of(ChallengeStore).use(value, device.id, login=login)
+        return await unit.of(ChallengeStore).use_step_up(value, device.id)
 
 
-@pytest.mark.parametrize("purpose", ["open", "attach"])
+async def use_login(rows, value, device):
+    async with rows.uow() as unit:
+        return await unit.of(ChallengeStore).use_login(value, device.id)
+
+
+@pytest.mark.parametrize("purpose", ["open", "attach", "manage_host", "manage_relay", "manage_account"])
 async def test_a_challenge_comes_back_as_it_was_stored(rows, purpose):
     device = await rows.device()
     host = await rows.host(device)
-    wanted = Challenge(rows.new_id().bytes * 2, device.id, purpose, host.id, "shell", "alex-shell")
+    act = {
+        "manage_host": Act("manage_host", host.id),
+        "manage_relay": Act("manage_relay"),
+        "manage_account": Act("manage_account"),
+    }.get(purpose, Act(purpose, host.id, "shell", "alex-shell"))
+    wanted = Challenge(rows.new_id().bytes * 2, device.id, act)
     assert await add(rows, wanted)
-    assert await use(rows, wanted.value, device, login=True) is None
-    assert await use(rows, wanted.value, device, login=False) == wanted
-    assert await use(rows, wanted.value, device, login=False) is None
+    assert not await use_login(rows, wanted.value, device)
+    assert await use_step_up(rows, wanted.value, device) == act
+    assert await use_step_up(rows, wanted.value, device) is None
 
 
 async def test_a_login_challenge_names_a_device_only(rows):
     device = await rows.device()
-    wanted = Challenge(rows.new_id().bytes * 2, device.id, "login")
+    wanted = Challenge(rows.new_id().bytes * 2, device.id, None)
     assert await add(rows, wanted)
-    assert await use(rows, wanted.value, device, login=False) is None
-    assert await use(rows, wanted.value, device, login=True) == wanted
+    assert await use_step_up(rows, wanted.value, device) is None
+    assert await use_login(rows, wanted.value, device)
+    assert not await use_login(rows, wanted.value, device)
 
 
 async def test_nothing_is_stored_for_a_device_or_host_that_is_not_there(rows):
     device = await rows.device()
-    assert not await add(rows, Challenge(b"x", NOBODY, "login"))
-    assert not await add(rows, Challenge(b"x", device.id, "open", NOBODY, "shell", "alex-shell"))
+    assert not await add(rows, Challenge(b"x", NOBODY, None))
+    assert not await add(rows, Challenge(b"x", device.id, Act("open", NOBODY, "shell", "alex-shell")))
     assert await rows.run("SELECT FROM challenges WHERE device_id = :id", id=device.id) == []
 
 
@@ -49,7 +61,7 @@ async def test_what_expired_is_forgotten_and_nothing_else(rows):
     device = await rows.device()
     host = await rows.host(device)
     for ttl_s in (-1, 60):
-        await add(rows, Challenge(rows.new_id().bytes * 2, device.id, "login"), ttl_s)
+        await add(rows, Challenge(rows.new_id().bytes * 2, device.id, None), ttl_s)
         await rows.step_up(device, host, ttl_s=ttl_s)
         await rows.run(
             "INSERT INTO invites (id, person_id, code_hash, expires_at)"

@@ -40,7 +40,7 @@ async def test_a_host_is_told_as_the_contract_says(couple):
     shown = fingerprint(channel_key)
     pending = await device.rest("GET", f"/hosts/{host.host_id}")
     assert (pending.status, pending.body["state"], pending.body["profiles"]) == (200, "pending", {})
-    confirmed = await device.rest("POST", f"/hosts/{host.host_id}/confirm", {"fingerprint": shown})
+    confirmed = await device.manage("/confirm", {"fingerprint": shown}, host_id=host.host_id)
     assert (confirmed.status, confirmed.body["state"]) == (200, "active")
     await (await host.connect()).handled()
     told = (await device.rest("GET", f"/hosts/{host.host_id}")).body
@@ -77,13 +77,16 @@ async def test_a_guest_sees_as_whom_they_may_work(node, couple):
 
 async def test_an_operator_makes_a_host_and_its_code(operator, node):
     name = f"lab-{uuid4().hex[:8]}"
-    made = await operator.rest("POST", "/hosts", {"name": name})
+    wanted = {"name": name, "step_up_id": await operator.step_up("manage_relay")}
+    made = await operator.rest("POST", "/hosts", wanted)
     assert (made.status, made.body["name"], made.body["state"]) == (201, name, "pending")
     assert (made.body["owner"], made.body["channel_key"], made.body["fingerprint"]) == (True, None, None)
     assert UUID(made.body["host_id"]).version == 7
-    again = await operator.rest("POST", "/hosts", {"name": name})
+    again = await operator.rest("POST", "/hosts", wanted)
     assert (again.status, again.code) == (409, "host_exists")
-    code = await operator.rest("POST", f"/hosts/{made.body['host_id']}/pairing-codes", {})
+    unconfirmed = await operator.rest("POST", "/hosts", {**wanted, "name": f"{name}-2"})
+    assert (unconfirmed.status, unconfirmed.code) == (401, "step_up_required")
+    code = await operator.manage("/pairing-codes", host_id=made.body["host_id"])
     assert (code.status, set(code.body), code.body["expires_in_s"]) == (201, {"code", "expires_in_s"}, 900)
     host = FakeHost(operator.origin, node.nodes[0].url)
     answer = await host.pair(code.body["code"])
@@ -95,7 +98,7 @@ async def test_an_operator_makes_a_host_and_its_code(operator, node):
 
 async def test_nobody_else_makes_a_host(known):
     device, _ = known
-    answer = await device.rest("POST", "/hosts", {"name": "lab"})
+    answer = await device.rest("POST", "/hosts", {"name": "lab", "step_up_id": NOBODY})
     assert (answer.status, answer.code) == (403, "operator_required")
 
 
@@ -110,32 +113,31 @@ async def test_nobody_else_makes_a_host(known):
     ],
 )
 async def test_a_name_that_cannot_be_is_refused(operator, body, status, code):
-    answer = await operator.rest("POST", "/hosts", body)
+    answer = await operator.rest("POST", "/hosts", {**body, "step_up_id": NOBODY})
     assert (answer.status, answer.code) == (status, code)
 
 
 async def test_another_fingerprint_is_a_conflict(known):
     device, host = known
-    answer = await device.rest("POST", f"/hosts/{host.host_id}/confirm", {"fingerprint": "SHA256:other"})
+    answer = await device.manage("/confirm", {"fingerprint": "SHA256:other"}, host_id=host.host_id)
     assert (answer.status, answer.code) == (409, "fingerprint_mismatch")
 
 
 async def test_an_owner_disables_and_enables_a_host(node):
     device, host = await node.couple()
-    path = f"/hosts/{host.host_id}/state"
-    early = await device.rest("POST", path, {"state": "disabled"})
+    early = await device.manage("/state", {"state": "disabled"}, host_id=host.host_id)
     assert (early.status, early.code) == (409, "host_state_conflict")
     await node.sql("UPDATE hosts SET state = 'active' WHERE id = %s", host.host_id)
-    disabled = await device.rest("POST", path, {"state": "disabled"})
+    disabled = await device.manage("/state", {"state": "disabled"}, host_id=host.host_id)
     assert (disabled.status, disabled.body["state"], disabled.body["disabled_reason"]) == (200, "disabled", "operator")
-    enabled = await device.rest("POST", path, {"state": "active"})
+    enabled = await device.manage("/state", {"state": "active"}, host_id=host.host_id)
     assert (enabled.status, enabled.body["state"], enabled.body["disabled_reason"]) == (200, "active", None)
 
 
 @pytest.mark.parametrize("body", [{}, {"state": "pending"}, {"state": "off"}, {"state": "active", "reason": "x"}])
 async def test_a_state_that_nobody_may_ask_for_is_refused(known, body):
     device, host = known
-    answer = await device.rest("POST", f"/hosts/{host.host_id}/state", body)
+    answer = await device.rest("POST", f"/hosts/{host.host_id}/state", {**body, "step_up_id": NOBODY})
     assert (answer.status, answer.code) == (400, "body_invalid")
 
 
@@ -144,9 +146,9 @@ async def test_a_host_that_is_not_there_is_unknown_on_every_path(known, host_id)
     device, _ = known
     for method, path, body in (
         ("GET", "", None),
-        ("POST", "/pairing-codes", {}),
-        ("POST", "/confirm", {"fingerprint": "SHA256:x"}),
-        ("POST", "/state", {"state": "disabled"}),
+        ("POST", "/pairing-codes", {"step_up_id": NOBODY}),
+        ("POST", "/confirm", {"fingerprint": "SHA256:x", "step_up_id": NOBODY}),
+        ("POST", "/state", {"state": "disabled", "step_up_id": NOBODY}),
     ):
         answer = await device.rest(method, f"/hosts/{host_id}{path}", body)
         assert (answer.status, answer.code) == (404, "host_unknown")
