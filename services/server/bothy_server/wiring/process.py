@@ -10,9 +10,11 @@ from bothy_server.cluster.adapters.postgres.nodes import PostgresNodeStore
 from bothy_server.cluster.app.node_registry import NodeStore
 from bothy_server.hosts.adapters.postgres.hosts import PostgresHostStore
 from bothy_server.hosts.app.ports import HostStore
+from bothy_server.identity.adapters.postgres.attempts import PostgresAttemptStore
 from bothy_server.identity.adapters.postgres.challenges import PostgresChallengeStore
 from bothy_server.identity.adapters.postgres.persons import PostgresPersonStore
 from bothy_server.identity.adapters.postgres.rights import PostgresRightStore
+from bothy_server.identity.app.attempts import AttemptStore
 from bothy_server.identity.app.ports import ChallengeStore, PersonStore, RightStore
 from bothy_server.platform.clock import ClusterClock
 from bothy_server.platform.database import Database
@@ -27,6 +29,7 @@ STORES: StoreFactories = {
     PersonStore: PostgresPersonStore,
     ChallengeStore: PostgresChallengeStore,
     RightStore: PostgresRightStore,
+    AttemptStore: PostgresAttemptStore,
     HostStore: PostgresHostStore,
     SessionStore: PostgresSessionStore,
     SweepStore: PostgresSweepStore,
