@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import re
 import secrets
 import time
 from base64 import b64decode
@@ -487,8 +488,8 @@ def test_a_host_key_that_the_server_changed_is_refused_by_the_pin(stage: Stage) 
         stage.sql("UPDATE hosts SET channel_key = %(key)s WHERE id = %(id)s", key=forged, id=host.id)
         try:
             with on_terminal(words, device) as (screen, ended):
-                for shown in sorted((fingerprint(key), fingerprint(forged)), key=(fingerprint(forged)).__eq__):
-                    screen.expect(shown.encode())
+                for shown in (key, forged):
+                    screen.expect(re.escape(fingerprint(shown)).encode())
                 screen.finish()
                 assert ended() == 1
         finally:
