@@ -180,5 +180,6 @@ def pairing(settings: Settings) -> PairingLimits:
 
 def tokens(settings: Settings) -> TokenLimits:
     """Of the tokens that a node mints."""
-    identity = settings.identity
-    return TokenLimits(identity.access_token_ttl, settings.terminal.session_token_ttl, identity.clock_leeway)
+    identity, session_ttl = settings.identity, settings.terminal.session_token_ttl
+    lead = settings.secrets.key_publish_lead
+    return TokenLimits(identity.access_token_ttl, session_ttl, identity.clock_leeway, lead)

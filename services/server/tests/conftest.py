@@ -33,7 +33,9 @@ def signing_key_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def tokens(signing_key_dir: Path, clock: ManualClock) -> KeyStoreTokens:
-    return KeyStoreTokens(signing_key_dir, clock, TokenLimits(access_ttl=600, session_ttl=60, leeway=5))
+    return KeyStoreTokens(
+        signing_key_dir, clock, TokenLimits(access_ttl=600, session_ttl=60, leeway=5, publish_lead=3600)
+    )
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

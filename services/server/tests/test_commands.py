@@ -6,8 +6,11 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -243,16 +246,31 @@ def test_a_database_that_is_behind_or_ahead_is_one_line(environment, bothy_serve
 # ---- keys ---------------------------------------------------------------------------------------------------------
 
 
+UNTOLD = "the nodes could not be told; each reads its folder within secrets.reload_interval"
+
+
+def listed(bothy_server):
+    return json.loads(bothy_server("keys", "list", "--json").out)["keys"]
+
+
+def until(found):
+    """What ``found`` gives as soon as it gives anything."""
+    deadline = time.monotonic() + 20
+    while not (there := found()):
+        assert time.monotonic() < deadline
+    return there
+
+
 def test_keys_need_no_database(bothy_server, keys_dir):
     made = bothy_server("keys", "init")
     (file,) = keys_dir.glob("*.json")
     assert made.out == f"made signing key {file.stem} in {keys_dir}\n"
-    assert bothy_server("keys", "list").out.startswith(f"{file.stem}  signs from ")
+    assert bothy_server("keys", "list").out.startswith(f"{file.stem}  signs since ")
     assert bothy_server("keys", "rotate").status == 0
-    listed = json.loads(bothy_server("keys", "list", "--json").out)["keys"]
-    assert listed[0]["kid"] == file.stem
-    assert {name for each in listed for name in each} == {"kid", "created_at", "signs_from"}
-    assert len(listed) == 2
+    shown = listed(bothy_server)
+    assert shown[0]["kid"] == file.stem
+    assert {name for each in shown for name in each} == {"kid", "state", "created_at", "signs_from", "retired_at"}
+    assert len(shown) == 2
 
 
 def test_keys_are_made_once(bothy_server, keys_dir):
@@ -262,7 +280,79 @@ def test_keys_are_made_once(bothy_server, keys_dir):
     )
 
 
-@pytest.mark.parametrize("words", [["keys", "list"], ["keys", "rotate"]])
+def test_the_next_key_waits_for_every_reader_and_is_made_once(environment, bothy_server):
+    environment.setenv("BOTHY_SECRETS__KEY_PUBLISH_LEAD", "1 h")
+    environment.setenv("BOTHY_SECRETS__RELOAD_INTERVAL", "60 s")
+    bothy_server("keys", "init")
+    (old,) = listed(bothy_server)
+    made = json.loads(bothy_server("keys", "rotate", "--json").out)["made"]
+    starts, made_at = (datetime.fromisoformat(made[name]) for name in ("signs_from", "created_at"))
+    assert starts - made_at == timedelta(seconds=3660)
+    shown = starts.isoformat(timespec="seconds")
+    assert bothy_server("keys", "list").out.splitlines()[1] == f"{made['kid']}  next: signs from {shown}"
+    assert bothy_server("keys", "rotate").line == f"{made['kid']} is there and signs from {shown}; nothing was made"
+    assert [each["state"] for each in listed(bothy_server)] == ["signs", "next"]
+
+    at_once = bothy_server("keys", "rotate", "--now")
+    assert f"once it signs, run `bothy-server keys retire --now {old['kid']}`" in at_once.out
+    assert UNTOLD in at_once.out
+    assert [each["state"] for each in listed(bothy_server)] == ["verifies", "signs", "next"]
+
+
+def test_a_key_is_retired_when_its_last_token_has_died(environment, bothy_server):
+    environment.setenv("BOTHY_SECRETS__KEY_PUBLISH_LEAD", "20 ms")
+    environment.setenv("BOTHY_SECRETS__RELOAD_INTERVAL", "10 ms")
+    environment.setenv("BOTHY_IDENTITY__ACCESS_TOKEN_TTL", "2 h")
+    bothy_server("keys", "init")
+    (old,) = listed(bothy_server)
+    assert bothy_server("keys", "retire", old["kid"]).line.startswith("no other key may sign")
+    bothy_server("keys", "rotate")
+    (new,) = until(lambda: [each for each in listed(bothy_server)[1:] if each["state"] == "signs"])
+    assert bothy_server("keys", "list").out.splitlines()[0] == (
+        f"{old['kid']}  verifies until it is retired: `bothy-server keys retire`"
+    )
+    assert bothy_server("keys", "retire", new["kid"]).line.startswith("it is the key that signs")
+
+    begun = datetime.now(UTC)
+    retired = bothy_server("keys", "retire", old["kid"])
+    assert retired.out.startswith(f"{old['kid']} signs no more; verifies until ")
+    until_then = datetime.fromisoformat(listed(bothy_server)[0]["retired_at"]) - begun
+    assert timedelta(hours=2) <= until_then < timedelta(hours=2, minutes=1)
+    assert [each["state"] for each in listed(bothy_server)] == ["verifies", "signs"]
+    assert "is retired already" in bothy_server("keys", "retire", old["kid"]).line
+    at_once = json.loads(bothy_server("keys", "retire", "--now", old["kid"], "--json").out)
+    assert (at_once["retired"]["state"], at_once["nodes_told"]) == ("retired", False)
+    assert bothy_server("keys", "list").out.startswith(f"{old['kid']}  retired since ")
+
+
+@pytest.mark.usefixtures("ready")
+def test_nodes_are_told_of_new_keys_and_keep_one_that_they_sign_with(environment, bothy_server, database_url):
+    environment.setenv("BOTHY_SECRETS__KEY_PUBLISH_LEAD", "20 ms")
+    environment.setenv("BOTHY_SECRETS__RELOAD_INTERVAL", "10 ms")
+    (old,) = listed(bothy_server)
+    environment.setenv("BOTHY_DATABASE__URL", "postgresql://bothy@127.0.0.1:1/bothy")
+    assert UNTOLD in bothy_server("keys", "rotate").out
+    environment.setenv("BOTHY_DATABASE__URL", database_url)
+    until(lambda: [each for each in listed(bothy_server)[1:] if each["state"] == "signs"])
+    node_id = uuid4()
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            "INSERT INTO cluster_nodes (node_id, role, version, state) VALUES (%s, 'api', '1', 'active')", [node_id]
+        )
+        connection.execute(
+            "INSERT INTO node_status (node_id, sides, pairs, pending, unpaired_client, unpaired_host, forwarded_bytes,"
+            " key_ids, signs_with) VALUES (%s, 0, 0, 0, 0, 0, 0, %s, %s)",
+            [node_id, [old["kid"]], old["kid"]],
+        )
+    assert bothy_server("keys", "retire", old["kid"]).line.startswith(f"node {node_id} signs with it; ")
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE cluster_nodes SET state = 'leaving'")
+    assert json.loads(bothy_server("keys", "retire", old["kid"], "--json").out)["nodes_told"]
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("SELECT type FROM event_log").fetchall() == [("keys.changed",)]
+
+
+@pytest.mark.parametrize("words", [["keys", "list"], ["keys", "rotate"], ["keys", "retire", "x"]])
 def test_missing_keys_and_open_folders_are_one_line(bothy_server, keys_dir, words):
     assert bothy_server(*words).line == f"{keys_dir}: No such file or directory; run `bothy-server keys init`"
     keys_dir.mkdir(mode=0o700)
@@ -283,16 +373,16 @@ def test_keys_want_their_folder_only(environment, bothy_server):
 def test_keys_go_to_another_machine(environment, bothy_server, tmp_path):
     bothy_server("keys", "init")
     bothy_server("keys", "rotate")
-    listed = bothy_server("keys", "list", "--json").out
+    shown = bothy_server("keys", "list", "--json").out
     copy = tmp_path / "copy"
-    assert bothy_server("keys", "export", str(copy), "--json").out == listed
+    assert bothy_server("keys", "export", str(copy), "--json").out == shown
     assert bothy_server("keys", "export", str(copy)).line == f"{copy} exists; name another file or move it away"
     assert bothy_server("keys", "export", "-").out == copy.read_text()
 
     environment.setenv("BOTHY_SECRETS__SIGNING_KEY_DIR", str(tmp_path / "other"))
-    assert bothy_server("keys", "import", str(copy)).out == f"stored 2 signing keys in {tmp_path / 'other'}\n"
-    assert bothy_server("keys", "list", "--json").out == listed
-    assert bothy_server("keys", "import", str(copy), "--json").out == '{"stored": []}\n'
+    assert bothy_server("keys", "import", str(copy)).out == f"stored 2 signing keys in {tmp_path / 'other'}\n{UNTOLD}\n"
+    assert bothy_server("keys", "list", "--json").out == shown
+    assert bothy_server("keys", "import", str(copy), "--json").out == '{"stored": [], "nodes_told": false}\n'
     copy.chmod(0o640)
     assert f"others may read {copy}: " in bothy_server("keys", "import", str(copy)).err
     copy.write_bytes(b"\xff")

@@ -18,9 +18,9 @@ from bothy_server.kernel.unit import StorageUnavailable
 from bothy_server.migrations.run import SchemaNewerError
 from bothy_server.platform.database import SchemaError
 from bothy_server.platform.lifecycle import ComponentEnded
-from bothy_server.platform.load_settings import SettingsError, load_secrets, load_settings
+from bothy_server.platform.load_settings import KeySettings, SettingsError, load_key_settings, load_settings
 from bothy_server.platform.serving import ListenError
-from bothy_server.platform.settings import Secrets, Settings
+from bothy_server.platform.settings import Settings
 
 T = TypeVar("T")
 
@@ -43,9 +43,9 @@ def settings_in_force() -> Settings:
     return guarded(load_settings)
 
 
-def secrets_in_force() -> Secrets:
+def key_settings_in_force() -> KeySettings:
     """What the keys need: they are made on machines that know no database."""
-    return guarded(load_secrets)
+    return guarded(load_key_settings)
 
 
 def guarded(act: Callable[[], T]) -> T:

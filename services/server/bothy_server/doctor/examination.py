@@ -126,7 +126,9 @@ class Examination:
             tokens = KeyStoreTokens(self._settings.secrets.signing_key_dir, self._clock, limits.tokens(self._settings))
         except KeyStoreError as error:
             return None, failed("key_store", str(error))
-        return tokens, ok("key_store", f"{len(tokens.key_ids)} keys")
+        if troubles := tokens.keys.troubles():
+            return tokens, failed("key_store", "; ".join(each.words for each in troubles))
+        return tokens, ok("key_store", f"{len(tokens.keys.ids)} keys")
 
     async def _read_nodes(self, database: Database) -> None:
         """Those that live; what is unreachable shows itself in the checks of the database."""
@@ -137,7 +139,13 @@ class Examination:
         except (StorageUnavailable, DBAPIError):
             return
         self._nodes = [
-            Told(str(each.node.id), each.figures.key_ids, each.figures.echo_age_s, each.node.role != "worker")
+            Told(
+                str(each.node.id),
+                each.figures.key_ids,
+                each.figures.signs_with,
+                each.figures.echo_age_s,
+                each.node.role != "worker",
+            )
             for each in listed
             if each.state is NodeState.ACTIVE and each.silent_s <= heard
         ]
@@ -145,7 +153,7 @@ class Examination:
     def _node_keys(self, tokens: KeyStoreTokens | None) -> Finding:
         if tokens is None or self._nodes is None:
             return unseen("node_keys", "needs the key store and the database")
-        return server_judgement.node_keys(tokens.key_ids, self._nodes)
+        return server_judgement.node_keys(tokens.keys.ids, self._nodes)
 
     async def _listener_echo(self, database: Database) -> list[Finding]:
         settings, channel = self._settings.database, f"bothy_doctor_{secrets.token_hex(8)}"

@@ -14,19 +14,26 @@ class Told:
 
     node_id: str
     key_ids: tuple[str, ...]
+    signs_with: str | None
     echo_age_s: float | None
     serves: bool
 
 
 def node_keys(own: Collection[str], nodes: Collection[Told]) -> Finding:
-    """All nodes that serve hold the same keys as this machine."""
+    """All nodes that serve hold the same keys as this machine. A key that one of them lacks is not begun to sign with."""
     serving = [each for each in nodes if each.serves]
-    differing = [each.node_id for each in serving if set(each.key_ids) != set(own)]
-    if differing:
-        return failed("node_keys", f"other keys on {', '.join(differing)}")
     if not serving:
         return unseen("node_keys", "no node lives")
-    return ok("node_keys", f"{len(set(own))} keys on {len(serving)} nodes")
+    differences = [
+        f"node {node_id} {fault} {', '.join(sorted(kids))}"
+        for node_id, theirs in ((each.node_id, set(each.key_ids)) for each in serving)
+        for fault, kids in (("lacks", set(own) - theirs), ("holds what this machine lacks:", theirs - set(own)))
+        if kids
+    ]
+    if differences:
+        return failed("node_keys", "; ".join(differences))
+    signing = sorted({each.signs_with for each in serving if each.signs_with is not None})
+    return ok("node_keys", f"{len(set(own))} keys on {len(serving)} nodes, which sign with {', '.join(signing)}")
 
 
 def listener_echo(echo_s: float | None, nodes: Collection[Told], longest_age_s: float) -> Finding:

@@ -19,7 +19,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from bothy_server.platform.settings import Secrets, Settings, required
+from bothy_server.platform.settings import Identity, Secrets, Settings, Terminal, required
 
 S = TypeVar("S", bound=BaseSettings)
 
@@ -38,9 +38,9 @@ def load_settings() -> Settings:
     return _load(_All)
 
 
-def load_secrets() -> Secrets:
-    """The group ``secrets`` alone, whatever the others lack. Raises :class:`SettingsError`."""
-    return _load(_SecretsAlone).secrets
+def load_key_settings() -> KeySettings:
+    """What concerns the signing keys, whatever the other groups lack. Raises :class:`SettingsError`."""
+    return _load(KeySettings)
 
 
 def _load(kind: type[S]) -> S:
@@ -94,10 +94,19 @@ class _All(_FromOutside, Settings, BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter="__")
 
 
-class _SecretsAlone(_FromOutside, BaseSettings):
+class KeySettings(_FromOutside, BaseSettings):
+    """Where the signing keys are, and how long what they sign lives."""
+
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter="__", extra="ignore")
 
     secrets: Secrets = required()
+    terminal: Terminal = Terminal()
+    identity: Identity = Identity()
+
+    @property
+    def longest_life(self) -> float:
+        """Seconds after which every token of a key that signs no more has died."""
+        return max(self.identity.access_token_ttl, self.terminal.session_token_ttl)
 
 
 def _is_ours(name: str) -> bool:

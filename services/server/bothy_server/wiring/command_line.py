@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ from bothy_server.hosts.app.control_links import ControlLinks
 from bothy_server.hosts.app.pairing import Pairing
 from bothy_server.hosts.app.transitions import Transitions
 from bothy_server.identity.app.login import Login
+from bothy_server.kernel.unit import Event
 from bothy_server.platform.settings import Settings
 from bothy_server.platform.unit_of_work import SqlUnitOfWork
 from bothy_server.terminal.app.host_sessions import HostSessions
@@ -29,6 +30,7 @@ class Admin:
     pairing: Pairing
     transitions: Transitions
     nodes: NodeDirectory
+    tell_keys_changed: Callable[[], Awaitable[None]]
 
 
 @asynccontextmanager
@@ -39,9 +41,15 @@ async def admin(settings: Settings) -> AsyncIterator[Admin]:
         uow = SqlUnitOfWork(base.database, STORES, outbound(base, notifier(base.database)))
         tokens = shared_use_cases.tokens(base)
         host_sessions = HostSessions(uow, ControlLinks())
+
+        async def tell_keys_changed() -> None:
+            async with uow() as unit:
+                unit.emit(Event("keys.changed"))
+
         yield Admin(
             shared_use_cases.login(base, uow, tokens),
             shared_use_cases.pairing(base, uow, tokens, host_sessions),
             Transitions(uow, host_sessions),
             NodeDirectory(uow, limits.registry(settings)),
+            tell_keys_changed,
         )

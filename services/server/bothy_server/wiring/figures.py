@@ -29,8 +29,8 @@ def own(
         echo_age_s=None if ear is None else ear.echo_age_s,
         tail_lag_s=None if current_at is None else base.clock.monotonic() - current_at,
         forwarded_bytes=side_sockets.heartbeat.forwarded_bytes,
-        key_ids=core.tokens.key_ids,
-        signs_with=core.tokens.signs_with,
+        key_ids=core.tokens.keys.ids,
+        signs_with=core.tokens.keys.signs.kid,
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 
 from bothy_server import limits
@@ -30,10 +31,15 @@ def this_process(base: Foundation, public: Address | None, node_id: NodeId | Non
 
 
 def registry(
-    base: Foundation, uow: SqlUnitOfWork, node: cluster_node.Node, figures: Callable[[], cluster_node.Figures]
+    base: Foundation,
+    uow: SqlUnitOfWork,
+    node: cluster_node.Node,
+    figures: Callable[[], cluster_node.Figures],
+    hear: Callable[[Sequence[cluster_node.HeldKeys]], None] = lambda _: None,
 ) -> NodeRegistry:
-    """Its place in the table, not entered yet."""
-    return NodeRegistry(uow, base.clock, node, figures, lambda: _synchronize(base), limits.registry(base.settings))
+    """Its place in the table, not entered yet. ``hear`` is told the keys of the others; a worker has no ear for them."""
+    synchronize = partial(_synchronize, base)
+    return NodeRegistry(uow, base.clock, node, figures, synchronize, hear, limits.registry(base.settings))
 
 
 async def enter(base: Foundation, parts: Lifecycle, health: Health, registry: NodeRegistry) -> None:
@@ -47,7 +53,6 @@ async def enter(base: Foundation, parts: Lifecycle, health: Health, registry: No
         health.leave()
         await registry.leave()
 
-    health.report("keys", registry.keys)
     await parts.start("node", entered())
     parts.own("node_status", registry.run())
 

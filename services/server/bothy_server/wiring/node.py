@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,13 +12,13 @@ from bothy_server import limits
 from bothy_server.cluster.adapters.http.drain import drain_route
 from bothy_server.cluster.app.drain import Drain
 from bothy_server.cluster.app.drain_orders import DrainOrders
+from bothy_server.cluster.domain.node import HeldKeys
 from bothy_server.hosts.adapters.sockets.control import ControlSockets
 from bothy_server.hosts.app.control import Control
 from bothy_server.hosts.app.identify import Identify
 from bothy_server.hosts.app.presence import Presence
 from bothy_server.hosts.app.verdict import Verdict
-from bothy_server.identity.adapters.keystore.store import KeyStoreError
-from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
+from bothy_server.identity.adapters.keystore.keeper import KeyKeeper
 from bothy_server.kernel.ids import new_id
 from bothy_server.platform.health import Health
 from bothy_server.platform.lifecycle import Lifecycle
@@ -35,13 +34,11 @@ from bothy_server.wiring.core import hear, node_core
 from bothy_server.wiring.in_sight import serve, wait_in_sight
 from bothy_server.wiring.leaving import REASON, NodeLeaving, may_drain
 from bothy_server.wiring.membership import enter, registry, this_process
-from bothy_server.wiring.process import Foundation, foundation
+from bothy_server.wiring.process import foundation
 from bothy_server.wiring.public_app import public_app
 from bothy_server.wiring.worker import sweep
 from bothy_wire.close_codes import CloseCode
 from bothy_wire.ids import NodeId
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +88,10 @@ async def start_node(settings: Settings, parts: Lifecycle) -> Node:
         settings.wire.identify_timeout,
         limits.forwarder(settings),
     )
-    parts.own("keys", _keep_keys(base, core.tokens, control_sockets))
+    keeper = KeyKeeper(core.tokens.keys, base.clock, settings.secrets.reload_interval, control_sockets.keys_changed)
+    core.tail.subscribe(keeper)
+    parts.own("keys", keeper.run())
+    sight.health.report("keys", keeper.state)
     sweeping = sweep(base, core.uow) if settings.server.role == "all" else None
     if sweeping is not None:
         parts.own("sweep", sweeping.run())
@@ -104,7 +104,7 @@ async def start_node(settings: Settings, parts: Lifecycle) -> Node:
     linger = settings.server.stop_linger
     await parts.start("sockets", _leaving(sight.health, core.switchboard, control_sockets, side_sockets, linger))
     own = partial(figures.own, base, core, control_sockets, side_sockets, ear)
-    entry = registry(base, core.uow, this_process(base, listener.address, node_id), own)
+    entry = registry(base, core.uow, this_process(base, listener.address, node_id), own, partial(_hear_keys, keeper))
     leaving = NodeLeaving(sight.health, entry, listener, control_sockets, core.switchboard, sweeping, parts.stop)
     drain = Drain(leaving, base.clock, limits.drain(settings))
     core.tail.subscribe(DrainOrders(core.uow, node_id, drain.begin))
@@ -148,14 +148,5 @@ async def _leaving(
     side_sockets.heartbeat.stop()
 
 
-async def _keep_keys(base: Foundation, tokens: KeyStoreTokens, control_sockets: ControlSockets) -> None:
-    """Read the key store now and then; hosts are told when it changed."""
-    while True:
-        await base.clock.sleep_until(base.clock.monotonic() + base.settings.secrets.reload_interval)
-        try:
-            changed = await asyncio.to_thread(tokens.reload)
-        except KeyStoreError as error:
-            _log.error("key store unreadable, the keys in use stay", extra={"error.type": type(error).__name__})
-            continue
-        if changed:
-            control_sockets.keys_changed()
+def _hear_keys(keeper: KeyKeeper, others: Sequence[HeldKeys]) -> None:
+    keeper.hear({str(each.node_id): each.key_ids for each in others}, {each.signs_with for each in others})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from bothy_server.cluster.domain.node import WRITES_HEARD, Figures, ListedNode, Node, NodeState, missing_keys
+from bothy_server.cluster.domain.node import WRITES_HEARD, Figures, HeldKeys, ListedNode, Node, NodeState
 from bothy_server.kernel.clock import Clock
-from bothy_server.kernel.unit import Event, StorageUnavailable, UnitOfWork
+from bothy_server.kernel.unit import Event, StorageUnavailable, Unit, UnitOfWork
 from bothy_wire.ids import NodeId
 
 _log = logging.getLogger(__name__)
@@ -43,8 +43,8 @@ class NodeStore(Protocol):
     async def leave(self, node_id: NodeId) -> None:
         """Any state to ``leaving``."""
 
-    async def signing_keys(self, within_s: float) -> set[str]:
-        """The keys that nodes sign with that wrote their status within the last seconds."""
+    async def keys_elsewhere(self, node_id: NodeId, within_s: float) -> list[HeldKeys]:
+        """Of the other nodes that sign, have not left and wrote their status within the last seconds."""
 
     async def all(self) -> list[ListedNode]:
         """Every row, oldest start first."""
@@ -63,16 +63,17 @@ class NodeRegistry:
         node: Node,
         figures: Callable[[], Figures],
         synchronize: Callable[[], Awaitable[None]],
+        hear: Callable[[Sequence[HeldKeys]], None],
         limits: RegistryLimits,
     ) -> None:
-        """``synchronize`` reads the database's clock; it goes with each write (C)."""
+        """With each write go ``synchronize``, which reads the database's clock (C), and ``hear``: the keys of the others."""
         self._uow = uow
         self._clock = clock
         self._node = node
         self._figures = figures
         self._synchronize = synchronize
+        self._hear = hear
         self._limits = limits
-        self._missing: tuple[str, ...] = ()
         self._state = NodeState.ACTIVE
         self._told = NodeState.ACTIVE
         self._due = asyncio.Event()
@@ -80,8 +81,9 @@ class NodeRegistry:
     async def enter(self) -> None:
         """Tell the others of this node."""
         async with self._uow() as unit:
-            await unit.of(NodeStore).write(self._node, self._state, self._figures())
+            others = await self._exchange(unit)
             unit.emit(Event("node.changed", node_id=self._node.id))
+        self._hear(others)
 
     def drain(self) -> None:
         """It is ``draining`` from now on: written at once, or as soon as the database answers."""
@@ -102,20 +104,15 @@ class NodeRegistry:
                 timer.cancel()
 
     async def write(self) -> None:
-        """One status; looks for keys of other nodes that this one lacks."""
-        figures, state = self._figures(), self._state
+        """One status."""
+        state = self._state
         async with self._uow() as unit:
-            store = unit.of(NodeStore)
-            await store.write(self._node, state, figures)
-            signing = await store.signing_keys(WRITES_HEARD * self._limits.interval)
+            others = await self._exchange(unit)
             if state is not self._told:
                 unit.emit(Event("node.changed", node_id=self._node.id))
         self._told = state
+        self._hear(others)
         await self._synchronize()
-        missing = missing_keys(figures.key_ids, signing)
-        if missing and missing != self._missing:
-            _log.warning("signing key missing", extra={"bothy.key.ids": list(missing)})
-        self._missing = missing
 
     async def leave(self) -> None:
         """Tell the others that it goes; a database that is away learns it from the silence."""
@@ -126,9 +123,10 @@ class NodeRegistry:
         except StorageUnavailable:
             _log.warning("node left without a word: the database does not answer")
 
-    def keys(self) -> str:
-        """The state of this node's keys in one word, or what is wrong with them; for ``/readyz``."""
-        return f"another node signs with {', '.join(self._missing)}" if self._missing else "ok"
+    async def _exchange(self, unit: Unit) -> list[HeldKeys]:
+        store = unit.of(NodeStore)
+        await store.write(self._node, self._state, self._figures())
+        return await store.keys_elsewhere(self._node.id, WRITES_HEARD * self._limits.interval)
 
 
 class NodeDirectory:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -62,6 +61,10 @@ class ListedNode:
     figures: Figures
 
 
-def missing_keys(own: Collection[str], signing: Iterable[str]) -> tuple[str, ...]:
-    """The keys that others sign with and this node lacks; a node without any key reads no signature."""
-    return tuple(sorted(set(signing) - set(own))) if own else ()
+@dataclass(frozen=True, slots=True)
+class HeldKeys:
+    """The signing keys of a node, as it last wrote them."""
+
+    node_id: NodeId
+    key_ids: tuple[str, ...]
+    signs_with: str

@@ -1,7 +1,6 @@
 """A process enters its row, keeps it fresh and leaves it."""
 
 import asyncio
-import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -9,7 +8,7 @@ import pytest
 
 from bothy_kit.manual_clock import ManualClock
 from bothy_server.cluster.app.node_registry import CannotDrainError, NodeDirectory, NodeRegistry, RegistryLimits
-from bothy_server.cluster.domain.node import Figures, Node, NodeState
+from bothy_server.cluster.domain.node import Figures, HeldKeys, Node, NodeState
 from bothy_server.kernel.unit import StorageUnavailable
 from bothy_wire.ids import NodeId
 
@@ -40,10 +39,16 @@ class Process:
         self.node = Node(NodeId(rows.new_id()), "api", "http://127.0.0.1:8080", "1.0")
         self.figures = figures
         self.synchronized = 0
-        self.registry = NodeRegistry(rows.uow, rows.clock, self.node, lambda: self.figures, self.synchronize, LIMITS)
+        self.heard = []
+        self.registry = NodeRegistry(
+            rows.uow, rows.clock, self.node, lambda: self.figures, self.synchronize, self.hear, LIMITS
+        )
 
     async def synchronize(self):
         self.synchronized += 1
+
+    def hear(self, others):
+        self.heard = others
 
 
 @pytest.fixture
@@ -121,31 +126,24 @@ async def test_a_silent_process_is_forgotten_and_enters_again(rows, new_process)
     assert (await listed(rows, process)).figures == FIGURES
 
 
-async def test_a_key_that_another_node_signs_with_is_missed_once_aloud(rows, new_process, caplog):
-    process = new_process()
-    key = f"key-{process.node.id}"
-    other = new_process(figures=replace(FIGURES, key_ids=("a", key), signs_with=key))
-    await other.registry.enter()
-    for _ in range(2):
-        await process.registry.write()
-    assert process.registry.keys() == f"another node signs with {key}"
-    warnings = [each for each in caplog.records if each.message == "signing key missing"]
-    assert [json.dumps(getattr(each, "bothy.key.ids")) for each in warnings] == [json.dumps([key])]
-
-    process.figures = replace(FIGURES, key_ids=("a", "b", key))
+async def test_the_keys_of_the_others_are_heard_with_each_write(rows, new_process):
+    process, other, worker, left = (new_process() for _ in range(4))
+    worker.figures = Figures()
+    for each in (other, worker, left):
+        await each.registry.enter()
+    await left.registry.leave()
+    await process.registry.enter()
+    held = HeldKeys(other.node.id, ("a", "b"), "a")
+    ours = {each.node.id for each in (process, other, worker, left)}
+    assert [each for each in process.heard if each.node_id in ours] == [held], "who is new knows before it serves"
+    other.figures = replace(FIGURES, key_ids=("a", "b", "c"), signs_with="c")
+    await other.registry.write()
     await process.registry.write()
-    assert process.registry.keys() == "ok"
-    process.figures = FIGURES
+    assert HeldKeys(other.node.id, ("a", "b", "c"), "c") in process.heard
+
     await rows.run("UPDATE node_status SET written_at = now() - interval '31 s' WHERE node_id = :id", id=other.node.id)
     await process.registry.write()
-    assert process.registry.keys() == "ok", "a node that is gone signs nothing"
-
-
-async def test_a_worker_holds_no_key_and_misses_none(rows, new_process):
-    worker, other = new_process(figures=Figures()), new_process()
-    await other.registry.enter()
-    await worker.registry.write()
-    assert worker.registry.keys() == "ok"
+    assert not [each for each in process.heard if each.node_id in ours], "a node that is gone signs nothing"
 
 
 async def test_a_failed_write_is_told_to_the_caller(rows, new_process):
@@ -201,7 +199,7 @@ async def test_an_order_in_the_row_stays_when_the_node_writes(rows, new_process)
 async def test_who_cannot_drain_is_told(rows, new_process):
     process, worker = new_process(), new_process()
     worker.registry = NodeRegistry(
-        rows.uow, rows.clock, replace(worker.node, role="worker"), Figures, worker.synchronize, LIMITS
+        rows.uow, rows.clock, replace(worker.node, role="worker"), Figures, worker.synchronize, worker.hear, LIMITS
     )
     await worker.registry.enter()
     await process.registry.enter()

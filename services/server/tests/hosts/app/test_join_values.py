@@ -1,12 +1,11 @@
 """A join value is the server's own, for one host and one pairing."""
 
-import json
 from uuid import UUID
 
 import pytest
 
 from bothy_server.hosts.app.join_values import offer, read
-from bothy_server.identity.adapters.keystore.store import add_key
+from bothy_server.identity.adapters.keystore.store import add_key, load_keys, retire_key
 from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens, TokenLimits
 
 HOST, OTHER = UUID(int=1), UUID(int=2)
@@ -40,11 +39,10 @@ def test_nonsense_is_none(tokens, value):
 def test_a_value_outlives_the_key_that_signed_it(tmp_path, clock):
     """A host may be switched off for longer than a signing key lives."""
     made = add_key(tmp_path, clock.now(), clock.now())
-    tokens = KeyStoreTokens(tmp_path, clock, TokenLimits(600, 60, 5))
+    tokens = KeyStoreTokens(tmp_path, clock, TokenLimits(600, 60, 5, 3600))
     value = offer(tokens, HOST, 3, 7)
     add_key(tmp_path, clock.now(), clock.now())
-    file = tmp_path / f"{made.kid}.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"retired_at": clock.now().isoformat()}))
-    tokens.reload()
+    retire_key(tmp_path, made, clock.now())
+    tokens.keys.take(load_keys(tmp_path))
     assert made.kid not in {key["kid"] for key in tokens.jwks()["keys"]}
     assert read(tokens, HOST, 3, value) == 7

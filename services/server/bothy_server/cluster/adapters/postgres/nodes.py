@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bothy_server.cluster.domain.node import Figures, ListedNode, Node, NodeState
+from bothy_server.cluster.domain.node import Figures, HeldKeys, ListedNode, Node, NodeState
 from bothy_wire.ids import NodeId
 
 _FIGURES = [field.name for field in fields(Figures)]
@@ -28,9 +28,11 @@ _WRITE = text(f"""
 _DRAIN = text("UPDATE cluster_nodes SET state = 'draining' WHERE node_id = :id AND state = 'active'")
 _LEAVE = text("UPDATE cluster_nodes SET state = 'leaving', heartbeat_at = now() WHERE node_id = :id")
 _STATE = text("SELECT state FROM cluster_nodes WHERE node_id = :id")
-_SIGNING_KEYS = text("""
-    SELECT DISTINCT signs_with FROM node_status
-    WHERE signs_with IS NOT NULL AND written_at > now() - make_interval(secs => :within_s)
+_KEYS_ELSEWHERE = text("""
+    SELECT node_id, key_ids, signs_with FROM node_status JOIN cluster_nodes USING (node_id)
+    WHERE node_id <> :id AND state <> 'leaving' AND signs_with IS NOT NULL
+      AND written_at > now() - make_interval(secs => :within_s)
+    ORDER BY node_id
 """)
 _ALL = text(f"""
     SELECT node.*, extract(epoch FROM now() - heartbeat_at) AS silent_s, {", ".join(_FIGURES)}
@@ -64,9 +66,10 @@ class PostgresNodeStore:
         """See the port."""
         await self._connection.execute(_LEAVE, {"id": node_id})
 
-    async def signing_keys(self, within_s: float) -> set[str]:
+    async def keys_elsewhere(self, node_id: NodeId, within_s: float) -> list[HeldKeys]:
         """See the port."""
-        return {row.signs_with for row in await self._connection.execute(_SIGNING_KEYS, {"within_s": within_s})}
+        rows = await self._connection.execute(_KEYS_ELSEWHERE, {"id": node_id, "within_s": within_s})
+        return [HeldKeys(NodeId(row.node_id), tuple(row.key_ids), row.signs_with) for row in rows]
 
     async def all(self) -> list[ListedNode]:
         """See the port."""

@@ -9,9 +9,9 @@ import json
 import os
 from pathlib import Path
 
+from bothy_server.identity.adapters.keystore.rotation import SigningKey
 from bothy_server.identity.adapters.keystore.store import (
     KeyStoreError,
-    SigningKey,
     as_body,
     from_body,
     key_files,
@@ -63,24 +63,35 @@ def read_bundle(text: str) -> tuple[SigningKey, ...]:
 
 
 def import_keys(directory: Path, keys: tuple[SigningKey, ...]) -> tuple[SigningKey, ...]:
-    """Store those that ``directory`` lacks, and return them: all or none.
+    """Store those that ``directory`` lacks or holds as not retired, and return them: all or none. None comes back to use.
 
     Raises :class:`KeyStoreError` for a directory that is not in order and for a key that it holds with other times.
     """
     held = {each.kid: each for each in load_keys(directory)} if key_files(directory) else {}
-    for each in keys:
-        mine = held.get(each.kid)
-        if mine is not None and as_body(mine) != as_body(each):
-            raise KeyStoreError(f"{directory} holds {each.kid} with other times; nothing was stored")
-    new = tuple(each for each in keys if each.kid not in held)
+    new = tuple(each for each in keys if _is_news(each, held.get(each.kid), directory))
     for done, each in enumerate(new):
         try:
             store_key(directory, each)
         except KeyStoreError:
             for stored in new[:done]:
-                remove_key(directory, stored)
+                _restore(directory, stored, held.get(stored.kid))
             raise
     return new
+
+
+def _is_news(key: SigningKey, mine: SigningKey | None, directory: Path) -> bool:
+    if mine is None:
+        return True
+    if (mine.created_at, mine.signs_from) != (key.created_at, key.signs_from):
+        raise KeyStoreError(f"{directory} holds {key.kid} with other times; nothing was stored")
+    return key.retired_at is not None and (mine.retired_at is None or key.retired_at < mine.retired_at)
+
+
+def _restore(directory: Path, stored: SigningKey, before: SigningKey | None) -> None:
+    if before is None:
+        remove_key(directory, stored)
+    else:
+        store_key(directory, before)
 
 
 def _key(body: dict[str, str]) -> SigningKey:

@@ -1,7 +1,6 @@
 """The server's signing keys: one directory, one file each, shared by all nodes (``secrets.signing_key_dir``).
 
-A key is published (in the JWK set) from the moment its file exists and signs from ``signs_from`` on; the newest key that
-signs is the current one. So every node and host knows a key before the first token of it is seen.
+A key is published (in the JWK set) from the moment its file exists; :mod:`rotation` tells when it signs.
 """
 
 from __future__ import annotations
@@ -11,13 +10,15 @@ import json
 import os
 import stat
 import tempfile
-from dataclasses import dataclass
+import time
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from bothy_server.identity.adapters.keystore.rotation import SigningKey
 from bothy_wire.signing import thumbprint
 
 _AS_ITS_OWNER = "run this as the account that the relay runs as"
@@ -25,22 +26,6 @@ _AS_ITS_OWNER = "run this as the account that the relay runs as"
 
 class KeyStoreError(Exception):
     """The directory cannot be used; the message says what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class SigningKey:
-    """One Ed25519 key. ``kid`` is its thumbprint."""
-
-    kid: str
-    key: Ed25519PrivateKey
-    created_at: datetime
-    signs_from: datetime
-    retired_at: datetime | None = None
-
-    @property
-    def public(self) -> bytes:
-        """The raw public key."""
-        return self.key.public_key().public_bytes_raw()
 
 
 def load_keys(directory: Path) -> tuple[SigningKey, ...]:
@@ -70,6 +55,18 @@ def key_files(directory: Path) -> list[Path]:
     return files
 
 
+def file_ages(directory: Path) -> dict[str, float]:
+    """For each key, the seconds since its file came to this directory, whatever times it bears inside.
+
+    That is when the file was changed, by this machine's clock; copying it, even with its times, begins anew.
+    """
+    now = time.time()
+    try:
+        return {each.stem: max(0.0, now - each.stat().st_ctime) for each in key_files(directory)}
+    except OSError as error:
+        raise KeyStoreError(f"{directory}: {error.strerror}") from error
+
+
 def add_key(directory: Path, created_at: datetime, signs_from: datetime) -> SigningKey:
     """Make a key and store it durably. Raises :class:`KeyStoreError` when the directory cannot be written."""
     key = Ed25519PrivateKey.generate()
@@ -97,6 +94,13 @@ def store_key(directory: Path, key: SigningKey) -> None:
         _sync(directory)
     except OSError as error:
         raise KeyStoreError(f"{directory}: {error.strerror}") from error
+
+
+def retire_key(directory: Path, key: SigningKey, retired_at: datetime) -> SigningKey:
+    """Write durably that it signs no more, and verifies until ``retired_at``. Raises :class:`KeyStoreError`."""
+    retired = replace(key, retired_at=retired_at)
+    store_key(directory, retired)
+    return retired
 
 
 def remove_key(directory: Path, key: SigningKey) -> None:

@@ -13,7 +13,8 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet, OKPKey
 
-from bothy_server.identity.adapters.keystore.store import KeyStoreError, SigningKey, load_keys
+from bothy_server.identity.adapters.keystore.ring import KeyRing
+from bothy_server.identity.adapters.keystore.rotation import SigningKey
 from bothy_server.identity.adapters.keystore.used import UsedTokens
 from bothy_server.identity.app.ports import TokenExpired, TokenInvalid
 from bothy_server.identity.domain.tokens import AccessToken, DrainToken, ProbeToken, SessionToken, StreamToken, Token
@@ -28,11 +29,12 @@ T = TypeVar("T", bound=Token)
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """Lives and leeway in seconds (keys ``identity.access_token_ttl``, ``terminal.session_token_ttl``, ``identity.clock_leeway``)."""
+    """Seconds (keys ``identity.access_token_ttl``, ``terminal.session_token_ttl``, ``identity.clock_leeway``, ``secrets.key_publish_lead``)."""
 
     access_ttl: float
     session_ttl: float
     leeway: float
+    publish_lead: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,46 +86,24 @@ _KINDS: dict[type, _Kind] = {
 
 
 class KeyStoreTokens:
-    """Implements the port ``Tokens``. :meth:`reload` is called every ``secrets.reload_interval``."""
+    """Implements the port ``Tokens`` over the keys of :attr:`keys`."""
 
     def __init__(self, directory: Path, clock: Clock, limits: TokenLimits) -> None:
-        """Raises :class:`KeyStoreError` when there is no key to sign with."""
-        self._directory = directory
+        """Raises ``KeyStoreError`` when there is no key to sign with."""
+        self.keys = KeyRing(directory, clock, limits.publish_lead, limits.leeway)
         self._clock = clock
         self._limits = limits
-        self._keys: dict[str, SigningKey] = {}
-        self._verifying = KeySet([])
-        self.reload()
-        self._current()
-
-    def reload(self) -> bool:
-        """Read the directory again; whether the set of keys changed. On an error the old keys stay."""
-        keys = {each.kid: each for each in load_keys(self._directory)}
-        changed = {k: v.retired_at for k, v in keys.items()} != {k: v.retired_at for k, v in self._keys.items()}
-        self._keys = keys
-        live = [each for each in keys.values() if each.retired_at is None]
-        self._verifying = KeySet([_jwk(each) for each in live])
-        return changed
-
-    @property
-    def key_ids(self) -> tuple[str, ...]:
-        """The keys that this process holds, retired ones too."""
-        return tuple(sorted(self._keys))
-
-    @property
-    def signs_with(self) -> str:
-        """The key that signs now."""
-        return self._current().kid
+        self._verifying: tuple[tuple[SigningKey, ...], KeySet] = (), KeySet([])
 
     def jwks(self) -> dict[str, Any]:
         """The published keys."""
-        return dict(self._verifying.as_dict(private=False))
+        return dict(self._published().as_dict(private=False))
 
     def mint(self, token: Token) -> tuple[str, float]:
         """A JWT with ``iss``, ``aud``, ``iat``, ``nbf``, ``exp`` and a fresh ``jti``."""
         kind = _KINDS[type(token)]
         life = self._limits.access_ttl if isinstance(token, AccessToken) else self._limits.session_ttl
-        key, now = self._current(), self._clock.now().timestamp()
+        key, now = self.keys.signs, self._clock.now().timestamp()
         times = {"iat": now, "nbf": now, "exp": now + life, "jti": secrets.token_urlsafe(16)}
         claims = {"iss": _ISSUER, "aud": kind.audience, **times, **kind.claims(token)}
         header = {"alg": "Ed25519", "typ": kind.typ, "kid": key.kid}
@@ -143,12 +123,12 @@ class KeyStoreTokens:
 
     def sign(self, signed: bytes) -> tuple[str, bytes]:
         """A raw signature with the current key."""
-        key = self._current()
+        key = self.keys.signs
         return key.kid, key.key.sign(signed)
 
     def verify(self, kid: str, signed: bytes, signature: bytes) -> bool:
         """Retired keys count: what they signed for a host stays true."""
-        key = self._keys.get(kid)
+        key = self.keys.of(kid)
         if key is None:
             return False
         try:
@@ -160,7 +140,7 @@ class KeyStoreTokens:
     def _read(self, kind: type[T], text: str, now: float) -> tuple[T, Mapping[str, Any]]:
         wanted = _KINDS[kind]
         try:
-            decoded = jwt.decode(text, self._verifying, algorithms=_ALGORITHMS)
+            decoded = jwt.decode(text, self._published(), algorithms=_ALGORITHMS)
             claims = decoded.claims
             if (decoded.header.get("typ"), claims["iss"], claims["aud"]) != (wanted.typ, _ISSUER, wanted.audience):
                 raise TokenInvalid("a token of another kind")
@@ -175,12 +155,11 @@ class KeyStoreTokens:
         assert isinstance(token, kind)
         return token, claims
 
-    def _current(self) -> SigningKey:
-        now = self._clock.now()
-        signing = [each for each in self._keys.values() if each.signs_from <= now and each.retired_at is None]
-        if not signing:
-            raise KeyStoreError("no signing key may sign yet; check the clock and `bothy-server keys list`")
-        return max(signing, key=lambda each: (each.signs_from, each.kid))
+    def _published(self) -> KeySet:
+        keys = self.keys.published
+        if self._verifying[0] is not keys:
+            self._verifying = keys, KeySet([_jwk(each) for each in keys])
+        return self._verifying[1]
 
 
 def _jwk(key: SigningKey) -> OKPKey:

@@ -95,6 +95,19 @@ def test_a_key_with_other_times_stops_the_whole_import(keys, folder):
     assert len(load_keys(folder)) == 1
 
 
+def test_a_retirement_is_carried_and_never_taken_back(keys, folder):
+    import_keys(folder, keys)
+    later, sooner = (replace(keys[0], retired_at=NOW + hours * HOUR) for hours in (3, 2))
+    assert import_keys(folder, (later, keys[1])) == (later,)
+    assert import_keys(folder, (sooner, keys[1])) == (sooner,)
+    for older in (keys, (later, keys[1])):
+        assert import_keys(folder, older) == ()
+    assert {each.kid: each.retired_at for each in load_keys(folder)} == {
+        keys[0].kid: sooner.retired_at,
+        keys[1].kid: None,
+    }
+
+
 def test_a_folder_that_is_open_to_others_gets_no_key(keys, folder):
     folder.mkdir(mode=0o755, parents=True)
     with pytest.raises(KeyStoreError, match="chmod 700"):
@@ -112,3 +125,8 @@ def test_of_a_copy_that_cannot_be_stored_whole_nothing_stays(keys, folder, monke
     with pytest.raises(KeyStoreError, match="no space left"):
         import_keys(folder, keys)
     assert list(folder.iterdir()) == []
+
+    store_key(folder, keys[0])
+    with pytest.raises(KeyStoreError, match="no space left"):
+        import_keys(folder, (replace(keys[0], retired_at=NOW), keys[1]))
+    assert load_keys(folder) == keys[:1]

@@ -4,12 +4,14 @@ import errno
 import json
 import os
 import stat
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from bothy_server.identity.adapters.keystore.store import KeyStoreError, add_key, load_keys
+from bothy_server.identity.adapters.keystore import store
+from bothy_server.identity.adapters.keystore.store import KeyStoreError, add_key, file_ages, load_keys, retire_key
 from bothy_wire.signing import thumbprint
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -52,8 +54,19 @@ def test_keys_come_in_the_order_in_which_they_sign(folder):
 
 
 def test_a_retired_key_says_so(folder, key_file):
-    spoil(key_file, retired_at=NOW.isoformat())
-    assert load_keys(folder)[0].retired_at == NOW
+    (key,) = load_keys(folder)
+    assert retire_key(folder, key, NOW + HOUR) == load_keys(folder)[0]
+    assert load_keys(folder)[0].retired_at == NOW + HOUR
+    assert list(folder.iterdir()) == [key_file]
+
+
+def test_a_file_is_as_old_as_it_is_here(folder, key_file, monkeypatch):
+    now = time.time()
+    os.utime(key_file, (0, 0))
+    monkeypatch.setattr(store.time, "time", lambda: now + 60)
+    assert file_ages(folder) == {key_file.stem: pytest.approx(60, abs=5)}
+    monkeypatch.setattr(store.time, "time", lambda: now - 60)
+    assert file_ages(folder) == {key_file.stem: 0}
 
 
 @pytest.mark.parametrize("mode", [0o750, 0o701, 0o770, 0o777])
