@@ -20,9 +20,11 @@ from bothy_server.platform.clock import ClusterClock
 from bothy_server.platform.database import Database
 from bothy_server.platform.settings import Settings
 from bothy_server.platform.unit_of_work import StoreFactories
+from bothy_server.terminal.adapters.postgres.right_losses import PostgresCarriedStore
 from bothy_server.terminal.adapters.postgres.sessions import PostgresSessionStore
 from bothy_server.terminal.adapters.postgres.sweep import PostgresSweepStore
 from bothy_server.terminal.app.ports import SessionStore
+from bothy_server.terminal.app.right_losses import CarriedStore
 from bothy_server.terminal.app.sweep import SweepStore
 
 STORES: StoreFactories = {
@@ -32,6 +34,7 @@ STORES: StoreFactories = {
     AttemptStore: PostgresAttemptStore,
     HostStore: PostgresHostStore,
     SessionStore: PostgresSessionStore,
+    CarriedStore: PostgresCarriedStore,
     SweepStore: PostgresSweepStore,
     NodeStore: PostgresNodeStore,
 }
