@@ -125,11 +125,14 @@ class TokenDesk:
         try:
             return self._open(token)
         except InvalidKeyIdError:
-            await self._refresh()
+            fetched = await self._refresh()
         try:
             return self._open(token)
         except InvalidKeyIdError:
-            raise TokenRefused("token_invalid", "the relay signs with a key that it does not publish") from None
+            if fetched:
+                raise TokenRefused("token_invalid", "the relay signs with a key that it does not publish") from None
+            # Somebody's bad token must not cost the good one of a new key that comes before the next fetch.
+            raise TokenRefused("token_expired", "it is signed with a key that could not be looked for yet") from None
 
     def _open(self, token: str) -> Claims:
         try:
@@ -143,9 +146,11 @@ class TokenDesk:
         except (JoseError, ValueError, TypeError, msgspec.MsgspecError) as error:
             raise TokenRefused("token_invalid", "it does not verify") from error
 
-    async def _refresh(self) -> None:
+    async def _refresh(self) -> bool:
+        """Whether the keys were fetched just now. Raises :class:`TokenRefused` when they cannot be."""
         async with self._fetching:  # who comes while a fetch is under way gets its answer
-            if steady() >= self._next_fetch:
+            due = steady() >= self._next_fetch
+            if due:
                 try:
                     self.take_keys(await self._fetch())
                 except KeysUnavailable as error:
@@ -155,3 +160,4 @@ class TokenDesk:
         if self._failed is not None:
             # The token may be good. Of the answers that make a device come again with a fresh one this is the nearest.
             raise TokenRefused("token_expired", f"the relay's keys cannot be fetched: {self._failed}")
+        return due

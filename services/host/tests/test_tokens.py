@@ -10,6 +10,7 @@ import pytest
 from joserfc import jws, jwt
 from joserfc.jwk import OctKey, OKPKey
 
+from bothy_host import tokens
 from bothy_host.tokens import KeysUnavailable, Presented, TokenDesk, TokenRefused
 from bothy_wire.signing import thumbprint
 
@@ -140,10 +141,32 @@ async def test_an_unknown_key_is_fetched_at_most_once_an_interval():
     assert desk.fetches == 1
     stranger = OKPKey.generate_key("Ed25519", auto_kid=True)
     for _ in range(3):
-        with pytest.raises(TokenRefused) as refused:
+        with pytest.raises(TokenRefused):
             await desk.spend(token({"kid": stranger.kid}, stranger, jti="two"))
-        assert refused.value.code == "token_invalid"
     assert desk.fetches == 1
+
+
+async def test_a_key_that_is_not_published_is_none():
+    stranger = OKPKey.generate_key("Ed25519", auto_kid=True)
+    desk = Desk(SERVER)
+    with pytest.raises(TokenRefused) as refused:
+        await desk.spend(token({"kid": stranger.kid}, stranger))
+    assert (refused.value.code, desk.fetches) == ("token_invalid", 1)
+
+
+async def test_a_bad_token_costs_no_session_of_a_new_key(monkeypatch):
+    stranger, fresh = (OKPKey.generate_key("Ed25519", auto_kid=True) for _ in range(2))
+    desk = Desk(SERVER, interval=60)
+    with pytest.raises(TokenRefused):
+        await desk.spend(token({"kid": stranger.kid}, stranger))
+    desk.published = [SERVER, fresh]
+    with pytest.raises(TokenRefused) as refused:
+        await desk.spend(token({"kid": fresh.kid}, fresh))
+    assert (refused.value.code, desk.fetches) == ("token_expired", 1), "the device comes again"
+    in_a_minute = tokens.steady() + 60
+    monkeypatch.setattr(tokens, "steady", lambda: in_a_minute)
+    await desk.spend(token({"kid": fresh.kid}, fresh))
+    assert desk.fetches == 2
 
 
 async def test_a_server_that_is_away_refuses_only_unknown_keys():
