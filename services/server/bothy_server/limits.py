@@ -11,6 +11,7 @@ from bothy_server.hosts.app.pairing import PairingLimits
 from bothy_server.hosts.domain import duplicates
 from bothy_server.hosts.domain.presence import PresenceLimits
 from bothy_server.identity.adapters.keystore.tokens import TokenLimits
+from bothy_server.identity.app.device_logins import DeviceLoginLimits
 from bothy_server.identity.app.login import LoginLimits
 from bothy_server.identity.app.step_up import StepUpLimits
 from bothy_server.platform.event_log import TailLimits
@@ -166,6 +167,12 @@ def traffic(settings: Settings) -> TrafficLimits:
 def login(settings: Settings) -> LoginLimits:
     """Of invites and login challenges."""
     return LoginLimits(settings.identity.invite_ttl, settings.identity.challenge_ttl)
+
+
+def device_logins(settings: Settings) -> DeviceLoginLimits:
+    """Of devices that ask to be let in."""
+    identity = settings.identity
+    return DeviceLoginLimits(identity.device_login_ttl, identity.device_login_interval, identity.max_device_logins)
 
 
 def step_up(settings: Settings) -> StepUpLimits:

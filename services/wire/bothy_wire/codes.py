@@ -1,7 +1,8 @@
-"""Codes that a person carries from one screen to another: invites and pairing codes.
+"""Codes that a person carries from one screen to another: invites, pairing codes, user codes.
 
-120 random bits in Crockford's base32, in groups of five so that they can be read aloud. Both ends sign for, and the server
-stores, the hash of the one normal form; a reader of the database cannot use it.
+Random bits in Crockford's base32, in groups so that they can be read aloud. Invites and pairing codes open something by
+themselves and have 120 bits; a user code is typed by somebody who is signed in, and has 40. Both ends sign for, and the
+server stores, the hash of the one normal form; a reader of the database cannot use it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 import hashlib
 
 CODE_BYTES = 15
+USER_CODE_BYTES = 5
+ALREADY_ISSUED = "already_issued"
+"""Stands in a code's place in the answer to a repeated request: a code is shown once."""
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _READ_AS = str.maketrans({"I": "1", "L": "1", "O": "0", "-": None, " ": None})
@@ -16,9 +20,18 @@ _READ_AS = str.maketrans({"I": "1", "L": "1", "O": "0", "-": None, " ": None})
 
 def format_code(random: bytes) -> str:
     """The code for :data:`CODE_BYTES` random bytes, in groups of five."""
+    return _grouped(random, 5)
+
+
+def format_user_code(random: bytes) -> str:
+    """The code for :data:`USER_CODE_BYTES` random bytes, in groups of four."""
+    return _grouped(random, 4)
+
+
+def _grouped(random: bytes, size: int) -> str:
     value = int.from_bytes(random, "big")
-    digits = "".join(_ALPHABET[value >> 5 * each & 31] for each in reversed(range(CODE_BYTES * 8 // 5)))
-    return "-".join(digits[at : at + 5] for at in range(0, len(digits), 5))
+    digits = "".join(_ALPHABET[value >> 5 * each & 31] for each in reversed(range(len(random) * 8 // 5)))
+    return "-".join(digits[at : at + size] for at in range(0, len(digits), size))
 
 
 def normal_code(typed: str) -> str:

@@ -35,6 +35,8 @@ class Purpose(StrEnum):
     """challenge, device_id, purpose, host_id, profile, session_user"""
     INVITE_REDEEM = "invite-redeem"
     """hash of the invite code (``codes.py``), signing key, channel key, device name"""
+    DEVICE_ASK = "device-ask"
+    """signing key, channel key, device name: a new device asks to be let in by another one"""
     HOST_PAIR = "host-pair"
     """hash of the pairing code (``codes.py``), signing key, channel key"""
     JOIN_VALUE = "join-value"

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bothy_wire.codes import CODE_BYTES, code_hash, format_code, normal_code
+from bothy_wire.codes import CODE_BYTES, USER_CODE_BYTES, code_hash, format_code, format_user_code, normal_code
 
 
 def test_a_code_is_read_as_people_type_it():
@@ -21,6 +21,16 @@ def test_a_code_holds_all_its_bits_in_five_groups(random):
     for digit in normal_code(code):
         value = value * 32 + "0123456789ABCDEFGHJKMNPQRSTVWXYZ".index(digit)
     assert value.to_bytes(CODE_BYTES, "big") == random
+
+
+@given(st.binary(min_size=USER_CODE_BYTES, max_size=USER_CODE_BYTES))
+def test_a_user_code_holds_all_its_bits_in_two_groups(random):
+    code = format_user_code(random)
+    assert [len(group) for group in code.split("-")] == [4, 4]
+    value = 0
+    for digit in normal_code(code):
+        value = value * 32 + "0123456789ABCDEFGHJKMNPQRSTVWXYZ".index(digit)
+    assert value.to_bytes(USER_CODE_BYTES, "big") == random
 
 
 def test_every_spelling_has_one_hash():

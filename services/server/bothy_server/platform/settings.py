@@ -330,6 +330,12 @@ class Identity(Group):
     """A step-up must be used within this time."""
     invite_ttl: Seconds = 24 * 3600
     """Life of an invite."""
+    device_login_ttl: Seconds = 600
+    """A new device that asks to be let in by another one waits this long for a person's approval."""
+    device_login_interval: Seconds = 5
+    """It may ask this often whether it was let in."""
+    max_device_logins: Count = 1000
+    """Devices that wait so at once."""
     clock_leeway: SecondsOrNone = 5
     """Tolerated for the start of a token's life, never for its end."""
 

@@ -12,9 +12,11 @@ from bothy_server.hosts.adapters.postgres.hosts import PostgresHostStore
 from bothy_server.hosts.app.ports import HostStore
 from bothy_server.identity.adapters.postgres.attempts import PostgresAttemptStore
 from bothy_server.identity.adapters.postgres.challenges import PostgresChallengeStore
+from bothy_server.identity.adapters.postgres.device_logins import PostgresDeviceLoginStore
 from bothy_server.identity.adapters.postgres.persons import PostgresPersonStore
 from bothy_server.identity.adapters.postgres.rights import PostgresRightStore
 from bothy_server.identity.app.attempts import AttemptStore
+from bothy_server.identity.app.device_logins import DeviceLoginStore
 from bothy_server.identity.app.ports import ChallengeStore, PersonStore, RightStore
 from bothy_server.platform.clock import ClusterClock
 from bothy_server.platform.database import Database
@@ -30,6 +32,7 @@ from bothy_server.terminal.app.sweep import SweepStore
 STORES: StoreFactories = {
     PersonStore: PostgresPersonStore,
     ChallengeStore: PostgresChallengeStore,
+    DeviceLoginStore: PostgresDeviceLoginStore,
     RightStore: PostgresRightStore,
     AttemptStore: PostgresAttemptStore,
     HostStore: PostgresHostStore,

@@ -10,6 +10,7 @@ from bothy_server.cluster.app.node_registry import NodeDirectory
 from bothy_server.cluster.domain import node as cluster_node
 from bothy_server.hosts.app.ports import HostStore
 from bothy_server.identity.app.attempts import AttemptStore
+from bothy_server.identity.app.device_logins import DeviceLoginStore
 from bothy_server.identity.app.ports import ChallengeStore
 from bothy_server.platform.event_log import prune
 from bothy_server.platform.lifecycle import Lifecycle
@@ -49,6 +50,10 @@ def sweep(base: Foundation, uow: SqlUnitOfWork) -> Sweep:
         async with uow() as unit:
             return await unit.of(AttemptStore).prune()
 
+    async def prune_device_logins() -> int:
+        async with uow() as unit:
+            return await unit.of(DeviceLoginStore).prune()
+
     async def prune_codes() -> int:
         async with uow() as unit:
             return await unit.of(HostStore).prune_codes()
@@ -57,5 +62,5 @@ def sweep(base: Foundation, uow: SqlUnitOfWork) -> Sweep:
         return await prune(base.database, base.settings.event_log.retention, base.settings.event_log.batch)
 
     nodes = NodeDirectory(uow, limits.registry(base.settings))
-    prunes = [prune_proofs, prune_attempts, prune_codes, prune_events, nodes.prune]
+    prunes = [prune_proofs, prune_device_logins, prune_attempts, prune_codes, prune_events, nodes.prune]
     return Sweep(uow, base.clock, limits.sweep(base.settings), prunes)
