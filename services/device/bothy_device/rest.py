@@ -156,94 +156,98 @@ class Rest:
             "channel_key": channel_key,
             "signature": signature,
         }
-        return await self._send("POST", "/auth/invites/redeem", Redeemed, body, _new_key())
+        return await self.send("POST", "/auth/invites/redeem", Redeemed, body, _new_key())
 
     async def hosts(self) -> list[Host]:
         """The hosts that the person may see."""
-        return (await self._call("GET", "/hosts", _Hosts)).hosts
+        return (await self.call("GET", "/hosts", _Hosts)).hosts
 
     async def confirm(self, host_id: UUID, fingerprint: str) -> Host:
         """As its owner, make a freshly paired host active: its key is the one that the machine showed."""
-        body = {"fingerprint": fingerprint, "step_up_id": await self._step_up("manage_host", host_id)}
-        return await self._call("POST", f"/hosts/{host_id}/confirm", Host, body)
+        body = {"fingerprint": fingerprint, "step_up_id": await self.step_up("manage_host", host_id)}
+        return await self.call("POST", f"/hosts/{host_id}/confirm", Host, body)
 
     async def sessions(self, *, ended: bool) -> list[SessionRow]:
         """The person's sessions; with ``ended`` those that are closed, too."""
-        return (await self._call("GET", f"/terminal/sessions?all={str(ended).lower()}", _Sessions)).sessions
+        return (await self.call("GET", f"/terminal/sessions?all={str(ended).lower()}", _Sessions)).sessions
 
     async def sessions_of_host(self, host_id: UUID, *, ended: bool) -> list[SessionRow]:
         """Everybody's sessions on a host that the person owns."""
-        return (await self._call("GET", f"/hosts/{host_id}/sessions?all={str(ended).lower()}", _Sessions)).sessions
+        return (await self.call("GET", f"/hosts/{host_id}/sessions?all={str(ended).lower()}", _Sessions)).sessions
 
     async def session(self, session_id: UUID) -> SessionRow:
         """One session."""
-        return await self._call("GET", f"/terminal/sessions/{session_id}", SessionRow)
+        return await self.call("GET", f"/terminal/sessions/{session_id}", SessionRow)
 
     async def open(self, host_id: UUID, profile: str, user: str) -> Opened:
         """A new session, with a fresh proof of this device's key."""
-        step_up = await self._step_up("open", host_id, profile, user)
+        step_up = await self.step_up("open", host_id, profile, user)
         body = {"host_id": host_id, "profile": profile, "session_user": user, "step_up_id": step_up}
-        return await self._make("/terminal/sessions", Opened, body)
+        return await self.make("/terminal/sessions", Opened, body)
 
     async def attach(self, row: SessionRow) -> Opened:
         """Go on with a session. The proof is made when the server asks for it: not for the session's own device."""
         path = f"/terminal/sessions/{row.session_id}/attach"
         try:
-            return await self._make(path, Opened, {"step_up_id": None})
+            return await self.make(path, Opened, {"step_up_id": None})
         except Failure as failure:
             if failure.code != "step_up_required":
                 raise
-        step_up = await self._step_up("attach", row.host_id, row.profile, row.session_user)
-        return await self._make(path, Opened, {"step_up_id": step_up})
+        step_up = await self.step_up("attach", row.host_id, row.profile, row.session_user)
+        return await self.make(path, Opened, {"step_up_id": step_up})
 
     async def close(self, session_id: UUID) -> SessionRow:
         """End a session."""
-        return await self._call("POST", f"/terminal/sessions/{session_id}/close", SessionRow, {})
+        return await self.call("POST", f"/terminal/sessions/{session_id}/close", SessionRow, {})
 
     async def terminate(self, session_id: UUID) -> SessionRow:
         """End anybody's session on a host that the person owns."""
-        return await self._call("POST", f"/terminal/sessions/{session_id}/terminate", SessionRow, {})
+        return await self.call("POST", f"/terminal/sessions/{session_id}/terminate", SessionRow, {})
 
-    async def _step_up(self, purpose: str, host_id: UUID | None = None, profile: str = "", user: str = "") -> UUID:
+    async def step_up(self, purpose: str, host_id: UUID | None = None, profile: str = "", user: str = "") -> UUID:
         """A fresh proof of this device's key for one act, which names what its purpose is about and nothing else."""
         login = self._known()
         named = {"host_id": "" if host_id is None else str(host_id), "profile": profile, "session_user": user}
         wanted = {"purpose": purpose, **{name: value for name, value in named.items() if value}}
-        challenge = (await self._call("POST", "/step-up/challenges", _Challenge, wanted)).challenge
+        challenge = (await self.call("POST", "/step-up/challenges", _Challenge, wanted)).challenge
         fields: list[bytes | str] = [challenge, str(login.device_id), purpose, *named.values()]
         signature = sign(login.signer, Purpose.DEVICE_STEP_UP, login.server, *fields)
         proof = {"challenge": challenge, "signature": signature}
-        return (await self._call("POST", "/step-up", _StepUp, proof)).step_up_id
+        return (await self.call("POST", "/step-up", _StepUp, proof)).step_up_id
 
-    async def _make(self, path: str, answer: type[T], body: dict[str, Any]) -> T:
-        return await self._call("POST", path, answer, body, _new_key())
+    async def make(self, path: str, answer: type[T], body: dict[str, Any]) -> T:
+        """A POST that makes something, once also where it has to be sent again."""
+        return await self.call("POST", path, answer, body, _new_key())
 
-    async def _call(
+    async def call(
         self, method: str, path: str, answer: type[T], body: dict[str, Any] | None = None, key: str | None = None
     ) -> T:
         """An authenticated call. ``key`` makes a repeat of a POST harmless, also behind a renewed token."""
         if self._access_token is not None:
             try:
-                return await self._send(method, path, answer, body, key)
+                return await self.send(method, path, answer, body, key)
             except Failure as failure:
                 if failure.code != "token_invalid":
                     raise
         self._access_token = None
         self._access_token = await self._log_in()
-        return await self._send(method, path, answer, body, key)
+        return await self.send(method, path, answer, body, key)
 
     async def _log_in(self) -> str:
         login = self._known()
-        asked = await self._send("POST", "/auth/challenge", _Challenge, {"device_id": login.device_id}, None)
+        asked = await self.send("POST", "/auth/challenge", _Challenge, {"device_id": login.device_id}, None)
         signature = sign(login.signer, Purpose.DEVICE_LOGIN, login.server, asked.challenge, str(login.device_id))
         proof = {"device_id": login.device_id, "challenge": asked.challenge, "signature": signature}
-        return (await self._send("POST", "/auth/token", _Token, proof, None)).access_token
+        return (await self.send("POST", "/auth/token", _Token, proof, None)).access_token
 
     def _known(self) -> Login:
         assert self._login is not None
         return self._login
 
-    async def _send(self, method: str, path: str, answer: type[T], body: dict[str, Any] | None, key: str | None) -> T:
+    async def send(
+        self, method: str, path: str, answer: type[T], body: dict[str, Any] | None = None, key: str | None = None
+    ) -> T:
+        """A call without signing in before it. ``path`` is below ``/api/v1``."""
         headers = {"Content-Type": "application/json"} if body is not None else {}
         if self._access_token is not None:
             headers["Authorization"] = f"Bearer {self._access_token}"

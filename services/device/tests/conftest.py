@@ -344,7 +344,7 @@ class FakeRelay:
             self.wanted = body
             return 201, {"challenge": b64(challenge), "expires_in_s": 60}, {}
         if path == "/step-up":
-            fields = [self.wanted[name] for name in ("purpose", "host_id", "profile", "session_user")]
+            fields = [self.wanted.get(name, "") for name in ("purpose", "host_id", "profile", "session_user")]
             good = self._signed(self.signing_key, body, Purpose.DEVICE_STEP_UP, challenge, str(self.device_id), *fields)
             return (
                 (201, {"step_up_id": str(uuid.uuid4()), "expires_in_s": 60}, {})
