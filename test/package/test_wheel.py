@@ -81,12 +81,11 @@ for package in (bothy_wire, bothy_host, bothy_device):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         if module.name.split(".")[1:] not in (["emulator"], ["emulated"], ["bounded"], ["emulator_process"]):  # these are the extra `screen`
             importlib.import_module(module.name)
-from bothy_host.remote_screen import screens
-with screens(1.0) as make:
-    print(make.__name__)
+from bothy_host.emulator_link import installed
+print(installed())
 """
     done = run(installed / "python", "-c", everything)
-    assert (done.returncode, done.stdout) == (0, "TailScreen\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
 
 
 def test_the_server_without_its_extra_says_what_to_install(installed: Path) -> None:

@@ -11,11 +11,11 @@ import logging
 import time
 
 from bothy_host.emulated import EmulatedScreen
-from bothy_host.screen import ScreenState
 from bothy_host.tail import TailScreen
 
 _log = logging.getLogger(__name__)
 
+# No keys: the numbers belong to the emulator (docs/adr/0019), and less of them would take it from programs that mean well.
 _SLICE_BYTES = 256
 """So little at a time, because the worst of it takes a tenth of a millisecond a byte."""
 _PER_BYTE_S = 0.3e-6
@@ -26,13 +26,11 @@ _MOST_CELLS = 64 * 1024
 
 
 class BoundedScreen:
-    """A :class:`~bothy_host.screen.ScreenState` of bounded cost."""
-
-    behind = False
+    """An :class:`~bothy_host.emulated.EmulatedScreen` of bounded cost."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._screen: ScreenState = EmulatedScreen(limit)
+        self._screen: EmulatedScreen | TailScreen = EmulatedScreen(limit)
         self._emulated = True
         self._size: tuple[int, int] | None = None  # not passed on yet: a storm of sizes is worth its last
         self._left = _MOST_S
@@ -65,7 +63,7 @@ class BoundedScreen:
             self._give_up("its terminal is too large")
 
     def repaint(self) -> bytes:
-        """See :class:`~bothy_host.screen.ScreenState`."""
+        """See :class:`~bothy_host.emulated.EmulatedScreen`."""
         self._pass_size_on()
         return self._screen.repaint()
 

@@ -1,6 +1,7 @@
 """What passes between a session and the devices that come and go: handshakes, the channel, the output that is sent.
 
-A callback of a pairing may find that the pairing is gone when its answer is ready; the number of the pairing tells.
+Two answers are waited for: whether a device may enter, and what the screen shows. The pairing may be gone when one is ready;
+its number tells.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Coroutine
 from typing import Protocol
 
 from bothy_host.authorized_devices import AuthorizedDevices
@@ -61,8 +63,9 @@ class Conversation:
         self._end = HostEnd(
             channel_key=state.channel, session_id=order.session_id, host_id=state.host_id, limits=channel.limits()
         )
+        self._screen = host.make_screen(own.repaint_bytes)
         self._output = Output(
-            host.make_screen(own.repaint_bytes),
+            self._screen,
             replay_bytes=own.replay_bytes,
             window=channel.output_window_max,
             hold=own.hold_output,
@@ -71,7 +74,7 @@ class Conversation:
         self.device_key: bytes | None = None
         """Channel key of the device that was let in last."""
         self._pairing = 0
-        self._judging: set[asyncio.Task[None]] = set()
+        self._awaited: set[asyncio.Task[None]] = set()
         self._resume: Resume = "new"
         self._failed_at: float | None = None
         self._status: int | None = None
@@ -146,7 +149,7 @@ class Conversation:
 
     def deadline(self) -> float | None:
         """When time alone changes something."""
-        look = steady() + _LOOK_AGAIN_S if self._output.behind else None
+        look = steady() + _LOOK_AGAIN_S if self._screen.behind else None
         known = (self._end.deadline(), self._fail_deadline(), self._output.deadline(), look)
         return min((each for each in known if each is not None), default=None)
 
@@ -159,23 +162,27 @@ class Conversation:
         self._closed = True
 
     async def stop(self) -> None:
-        """Give up what is being decided."""
-        for task in self._judging:
+        """Give up what is being decided or painted."""
+        for task in self._awaited:
             task.cancel()
-        await asyncio.gather(*self._judging, return_exceptions=True)
+        await asyncio.gather(*self._awaited, return_exceptions=True)
+        self._screen.close()
+
+    def _await(self, answer: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(answer)
+        self._awaited.add(task)
+        task.add_done_callback(self._awaited.discard)
 
     def _on_event(self, event: HostEvent) -> None:
         match event:
             case Offered(message1, device_key):
-                task = asyncio.create_task(self._judge(self._pairing, message1, device_key))
-                self._judging.add(task)
-                task.add_done_callback(self._judging.discard)
+                self._await(self._judge(self._pairing, message1, device_key))
             case Opened(columns, rows, term):
                 self._open(columns, rows, term)
             case Input(data):
                 self._listener.typed(data)
             case Resized(columns, rows):
-                self._output.resize(columns, rows)
+                self._screen.resize(columns, rows)
                 self._listener.resized(columns, rows)
             case Acknowledged(position):
                 if position > self._acknowledged:
@@ -218,15 +225,24 @@ class Conversation:
 
     def _open(self, columns: int, rows: int, term: str) -> None:
         """The device answered: only now anything changes."""
-        self._output.resize(columns, rows)
-        if self._resume != "exact":
-            unseen = self._output.unacknowledged
-            self._end.repaint(self._output.repaint())
-            if unseen > self._host.settings.host.repaint_bytes:
-                self._end.notice(f"{unseen} bytes of output were printed while nobody was attached; their end is shown")
-        self._output.joined()
+        self._screen.resize(columns, rows)
         self._exit_sent = False
+        if self._resume == "exact":
+            self._output.joined()
+        else:
+            self._await(self._show(self._pairing, self._output.unacknowledged))
         self._listener.opened(columns, rows, term, fresh=self._resume == "new")
+
+    async def _show(self, pairing: int, unseen: int) -> None:
+        """Bring the screen, and the output behind it. The device types meanwhile; ``unseen`` bytes it had not got."""
+        picture = await self._screen.repaint()
+        if pairing != self._pairing or not self._end.open:
+            return
+        self._end.repaint(picture)
+        if unseen > self._host.settings.host.repaint_bytes:
+            self._end.notice(f"{unseen} bytes of output were printed while nobody was attached; their end is shown")
+        self._output.joined()
+        self._listener.settle()
 
     def _fail_deadline(self) -> float | None:
         return None if self._failed_at is None else self._failed_at + self._host.settings.channel.fail_grace

@@ -6,6 +6,7 @@ Nothing is changed. The relay is asked for its greeting only, so that a service 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import grp
 import os
 import ssl
@@ -17,14 +18,12 @@ from pathlib import Path
 
 from websockets.exceptions import ConnectionClosed
 
-from bothy_host import authorized_devices, service, state
+from bothy_host import authorized_devices, emulator_link, service, state
 from bothy_host.accounts import AccountRefused, account_for
 from bothy_host.authorized_devices import AuthorizedDevicesError
 from bothy_host.dial import DialError, close_code, dialled, leave
-from bothy_host.remote_screen import screens
 from bothy_host.settings import Profile, Settings, SettingsError
 from bothy_host.state import State, StateError
-from bothy_host.tail import TailScreen
 from bothy_wire.close_codes import CloseCode, text_of
 from bothy_wire.errors import FrameError
 from bothy_wire.frames import Decoder, HostHello
@@ -64,7 +63,7 @@ async def examine(settings: Settings, path: Path, units: Sequence[Path] = UNITS)
         *_accounts(settings),
         _devices(settings),
         _terminal(),
-        _screen(settings),
+        await _screen(),
         _unit(units),
     ]
     paired = _load(settings)
@@ -136,13 +135,12 @@ def _terminal() -> Finding:
     return Finding("terminal", Verdict.OK, "pseudo-terminals can be opened")
 
 
-def _screen(settings: Settings) -> Finding:
-    with screens(settings.host.repaint_timeout) as make:
-        if make is TailScreen:
-            return Finding(
-                "screen", Verdict.UNSEEN, "no terminal emulator; who attaches later sees the end of the output"
-            )
-    return Finding("screen", Verdict.OK, "who attaches later sees the screen as it is")
+async def _screen() -> Finding:
+    if emulator_link.installed():
+        with contextlib.suppress(OSError):
+            async with emulator_link.started():
+                return Finding("screen", Verdict.OK, "who attaches later sees the screen as it is")
+    return Finding("screen", Verdict.UNSEEN, "no terminal emulator; who attaches later sees the end of the output")
 
 
 def _unit(units: Sequence[Path]) -> Finding:

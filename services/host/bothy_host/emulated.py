@@ -31,8 +31,6 @@ _CONTROL = re.compile(rb"[\x00-\x1f\x7f]|\xc2[\x80-\x9f]")
 class EmulatedScreen:
     """Feeds an emulator. A repaint has at most ``limit`` bytes: the oldest lines go first, colours and modes never."""
 
-    behind = False
-
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._emulator = Emulator.new(history_bytes=limit * _CELL_BYTES, sequence_bytes=limit // 4)

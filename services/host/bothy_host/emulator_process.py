@@ -1,4 +1,4 @@
-"""The process that runs the terminal emulators of a host; :mod:`bothy_host.remote_screen` starts it and asks.
+"""The process that runs the terminal emulators of a host; :mod:`bothy_host.emulator_link` starts it and asks.
 
 It has one socket, speaks when it is asked for a repaint, and ends with the socket.
 """
@@ -12,7 +12,7 @@ import socket
 import sys
 
 from bothy_host.bounded import BoundedScreen
-from bothy_host.remote_screen import HEADER, LENGTH, SIZE, Kind
+from bothy_host.emulator_protocol import HEADER, LENGTH, SIZE, Kind
 
 _NOBODY = 65534
 _LIMITS = {

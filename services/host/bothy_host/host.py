@@ -12,7 +12,6 @@ from bothy_host.lifetime import Bounds
 from bothy_host.screen import MakeScreen
 from bothy_host.settings import Settings
 from bothy_host.state import Pairing
-from bothy_host.tail import TailScreen
 from bothy_host.tokens import TokenDesk
 from bothy_wire.frames import HostLimits
 
@@ -25,8 +24,8 @@ class Host:
     pairing: Pairing
     tokens: TokenDesk
     tls: ssl.SSLContext
+    make_screen: MakeScreen
     clock: ClusterClock = field(default_factory=ClusterClock)
-    make_screen: MakeScreen = TailScreen
     bounds: Bounds = field(init=False)
 
     def __post_init__(self) -> None:

@@ -22,7 +22,9 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """A device was accepted to go on at ``position``; until it answers nothing is read, so that nothing can be lost."""
+    """A device was accepted to go on at ``position``; until it is shown the screen as it is there nothing is read, so that
+    nothing can be lost.
+    """
 
     before: Absent
     position: int
@@ -91,7 +93,7 @@ class Output:
                 raise AssertionError("the device before must have left")
 
     def joined(self) -> None:
-        """That device answered."""
+        """That device is there, and has what comes before."""
         assert isinstance(self._audience, Joining)
         self.acknowledged(self._audience.position)
         self._audience = Watched(self._audience.position)
@@ -107,14 +109,6 @@ class Output:
                 self._show()
             case Absent():
                 pass
-
-    def resize(self, columns: int, rows: int) -> None:
-        """The terminal of who joins or watches has this size."""
-        self._screen.resize(columns, rows)
-
-    def repaint(self) -> bytes:
-        """The screen for a device that joins where the output ends."""
-        return self._screen.repaint()
 
     def take(self, credit: int) -> bytes:
         """What to send now, at most ``credit`` bytes; it counts as sent."""
@@ -136,11 +130,6 @@ class Output:
             case Absent(since):
                 room = self._replay_bytes - (self._ring.end - self._acknowledged)
                 return self._replay_bytes if now >= since + self._hold else max(room, 0)
-
-    @property
-    def behind(self) -> bool:
-        """Whether the screen holds up the program; to be asked again soon."""
-        return self._screen.behind
 
     def deadline(self) -> float | None:
         """When :meth:`wants` changes by time alone."""

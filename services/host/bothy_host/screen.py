@@ -1,7 +1,8 @@
 """What the program's terminal shows, told to a device that has not seen it.
 
-The host feeds all output of a session to one :class:`ScreenState`. ``emulated.EmulatedScreen`` is a terminal emulator and
-knows the screen itself, at a cost that ``bounded.BoundedScreen`` limits; ``tail.TailScreen`` plays the last output again and is there when the emulator is not installed.
+The host feeds all output of a session to one :class:`ScreenState`: a ``session_screen.SessionScreen``, which has a screen in the
+process of the terminal emulator (``emulator_link``), and for when that is late, dead or not installed the last output (``tail``).
+In that process ``bounded.BoundedScreen`` limits what ``emulated.EmulatedScreen`` costs.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ class ScreenState(Protocol):
     def behind(self) -> bool:
         """Whether it should get no more output now; to be asked again soon, because nobody tells when that ends."""
 
-    def repaint(self) -> bytes:
+    async def repaint(self) -> bytes:
         """A reset and then what brings a terminal of this size to the same screen and modes; nothing in it asks for an answer.
 
-        Nothing at all while nothing was printed.
+        It shows what was fed before, so nothing may be fed meanwhile. Nothing at all while nothing was printed.
         """
+
+    def close(self) -> None:
+        """The session has ended."""
 
 
 MakeScreen = Callable[[int], ScreenState]

@@ -12,8 +12,8 @@ from bothy_host import authorized_devices, state
 from bothy_host.clock import watch_sleep
 from bothy_host.control import Control
 from bothy_host.host import Host
-from bothy_host.remote_screen import screens
 from bothy_host.rest import fetch_jwks
+from bothy_host.screens import screens
 from bothy_host.sessions import Sessions
 from bothy_host.settings import Settings, SettingsError
 from bothy_host.state import Pairing
@@ -63,8 +63,9 @@ async def run(settings: Settings) -> int:
             retry_interval=settings.host.jwks_retry,
             fetch=lambda: fetch_jwks(paired.audience, tls=tls, patience=settings.host.dial_timeout),
         )
-        with screens(settings.host.repaint_timeout) as make_screen:
-            host = Host(settings, Pairing(state_dir, paired), tokens, tls, make_screen=make_screen)
+        own = settings.host
+        async with screens(patience=own.repaint_timeout, interval=own.emulator_interval) as make_screen:
+            host = Host(settings, Pairing(state_dir, paired), tokens, tls, make_screen)
             _log.info("host %s, channel key %s", paired.name, fingerprint(paired.channel_public))
             return await _serve(host)
 

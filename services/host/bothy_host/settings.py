@@ -56,6 +56,7 @@ class HostSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     replay_bytes: Bytes = 2 * 1024 * 1024
     repaint_bytes: Bytes = 256 * 1024
     repaint_timeout: Positive = 1
+    emulator_interval: Positive = 60
     hold_output: Length = 60
     exit_linger: Length = 600
     close_linger: Length = 10

@@ -16,8 +16,6 @@ _MODES_BYTES = 2048
 class TailScreen:
     """A repaint has at most ``limit`` bytes, two kilobytes or more."""
 
-    behind = False
-
     def __init__(self, limit: int) -> None:
         self._limit = limit - len(RESET) - _MODES_BYTES
         self._before = Modes()

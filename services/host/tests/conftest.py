@@ -11,7 +11,7 @@ import secrets
 import ssl
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -26,8 +26,8 @@ from websockets.http11 import Request, Response
 
 from bothy_host.control import Control
 from bothy_host.host import Host
-from bothy_host.remote_screen import screens
 from bothy_host.screen import MakeScreen
+from bothy_host.session_screen import SessionScreen
 from bothy_host.sessions import Sessions
 from bothy_host.settings import Settings, parse
 from bothy_host.state import Pairing, State, save
@@ -407,7 +407,7 @@ class Machine:
             Pairing(folder, self.state),
             TokenDesk(host_id=server.host_id, leeway=5, fetch_interval=60, retry_interval=5, fetch=self._fetch),
             ssl.create_default_context(),
-            make_screen=make_screen,
+            make_screen,
         )
         self.sessions = Sessions(self.host)
         self.control = Control(self.host, self.sessions)
@@ -463,11 +463,10 @@ async def server() -> AsyncIterator[FakeServer]:
         yield server
 
 
-@pytest.fixture(scope="session")
-def make_screen() -> Iterator[MakeScreen]:
-    """Screens of a real emulator process, which has all the time that it needs."""
-    with screens(patience=PATIENCE) as made:
-        yield made
+@pytest.fixture
+def make_screen() -> MakeScreen:
+    """Screens without an emulator; whoever tests one starts its process."""
+    return lambda limit: SessionScreen(None, limit, PATIENCE)
 
 
 @pytest.fixture
@@ -478,6 +477,21 @@ def base_settings() -> str:
 @pytest.fixture
 def eventually() -> Callable:
     return _eventually
+
+
+@pytest.fixture
+def emulators() -> Callable[[], list[int]]:
+    """The emulator's processes of this process, by their numbers."""
+
+    def found() -> list[int]:
+        children = (
+            int(each) for task in Path("/proc/self/task").iterdir() for each in (task / "children").read_text().split()
+        )
+        return [
+            each for each in children if b"bothy_host.emulator_process" in Path(f"/proc/{each}/cmdline").read_bytes()
+        ]
+
+    return found
 
 
 @pytest.fixture

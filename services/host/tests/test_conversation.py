@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 import uuid
@@ -78,14 +79,28 @@ class Play:
 
     def ask(self, **changed: object) -> None:
         """Pair and bring message 1."""
+        before = set(self.talk._awaited)
         self.talk.paired()
         self.device.pair(self.token(**changed), 80, 24, time.monotonic())
         for message in self.device.take_outgoing():
             self.talk.message(message)
+        self._asked = self.talk._awaited - before
+
+    def leave(self) -> None:
+        """The device goes, and what comes next is another one."""
+        self.talk.unpaired()
+        self.key = X25519PrivateKey.generate()
+        self.device = self.another()
 
     async def judged(self) -> None:
-        while self.talk._judging:
-            await next(iter(self.talk._judging))
+        """Whether the device may enter is decided."""
+        await asyncio.gather(*self._asked)
+
+    async def answered(self) -> None:
+        """All that the conversation waits for came."""
+        while self.talk._awaited:
+            await asyncio.gather(*self.talk._awaited)
+            await asyncio.sleep(0)  # they are forgotten behind their end
 
     def pass_on(self) -> list[object]:
         """Everything that both have to say; what the device heard."""
@@ -103,8 +118,10 @@ class Play:
 
     async def open(self) -> list[object]:
         self.ask()
-        await self.judged()
-        return self.pass_on()
+        await self.answered()
+        heard = self.pass_on()
+        await self.answered()
+        return heard + self.pass_on()
 
 
 @pytest.fixture
@@ -161,7 +178,7 @@ async def test_who_comes_again_without_the_exit_gets_it_again(play):
 
 async def test_a_wrong_token_is_refused_and_told(play):
     play.ask(exp=1)
-    await play.judged()
+    await play.answered()
     assert play.pass_on() == [Refusal("token_expired")]
     assert play.heard.words == ["refused"]
 
@@ -170,7 +187,7 @@ async def test_who_leaves_while_it_is_judged_hears_nothing(play):
     for changed in ({}, {"exp": 1}):
         play.ask(**changed)
         play.talk.unpaired()
-        await play.judged()
+        await play.answered()
         assert play.talk.take_outgoing() == []
         assert not play.talk.open
 
@@ -178,7 +195,7 @@ async def test_who_leaves_while_it_is_judged_hears_nothing(play):
 async def test_a_session_that_ended_lets_nobody_in(play):
     play.talk.close()
     play.ask()
-    await play.judged()
+    await play.answered()
     assert play.pass_on() == [Refusal("session_unknown")]
 
 
@@ -232,6 +249,100 @@ async def test_only_an_acknowledgement_that_moves_is_told(play):
     assert play.heard.words.count("acknowledged") == told + 1
 
 
+class Painter:
+    """A screen that keeps what it was fed, and is painted when the test says so; or at once, as ``kind`` paints."""
+
+    behind = False
+
+    def __init__(self, kind: type[EmulatedScreen | TailScreen] = TailScreen, *, at_once: bool = False) -> None:
+        self.painted = asyncio.Event()
+        if at_once:
+            self.painted.set()
+        self.closed = False
+        self._screen = kind(64 * 1024)
+        self.feed, self.resize = self._screen.feed, self._screen.resize
+
+    async def repaint(self) -> bytes:
+        picture = self._screen.repaint()
+        await self.painted.wait()
+        return picture
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+async def slow(prepared):
+    """A play whose second device waits for its screen."""
+    screen = Painter(at_once=True)
+    prepared.host.make_screen = lambda limit: screen
+    play = Play(prepared)
+    play.screen = screen
+    await play.open()
+    play.talk.printed(b"before")
+    play.pass_on()
+    play.device.processed(6)
+    play.pass_on()
+    play.leave()
+    screen.painted.clear()
+    yield play
+    await play.talk.stop()
+    assert screen.closed
+
+
+async def test_who_waits_for_the_screen_types_and_is_shown_all_in_order(slow):
+    slow.ask()
+    await slow.judged()
+    (opened,) = slow.pass_on()
+    assert opened.resume == "new"
+    slow.device.write(b"ls\n")
+    slow.device.resize(100, 30)
+    assert slow.pass_on() == []
+    assert slow.heard.typed_bytes == b"ls\n"
+    assert slow.talk.wants() == 0, "the program waits"
+    slow.talk.printed(b"the last of a program")
+    slow.talk.exited(3)
+    assert slow.pass_on() == [], "nothing overtakes the screen"
+    slow.screen.painted.set()
+    await slow.answered()
+    assert slow.pass_on() == [Repaint(b"\x1bcbefore", True), Output(b"the last of a program"), Exited(3)]
+
+
+async def test_who_leaves_while_the_screen_is_painted_takes_nothing_from_the_next(slow):
+    slow.ask()
+    await slow.judged()
+    slow.pass_on()
+    slow.leave()
+    slow.talk.printed(b" and between")
+    slow.ask()
+    await slow.judged()
+    slow.pass_on()
+    slow.screen.painted.set()
+    await slow.answered()
+    assert slow.pass_on() == [Repaint(b"\x1bcbefore and between", True)]
+    slow.talk.printed(b" and after")
+    assert slow.pass_on() == [Output(b" and after")]
+
+
+async def test_a_channel_that_fails_while_the_screen_is_painted_is_shown_nothing(slow):
+    slow.ask()
+    await slow.judged()
+    slow.pass_on()
+    slow.talk.message(b"no record")
+    slow.screen.painted.set()
+    await slow.answered()
+    assert slow.talk.take_outgoing() == []
+
+
+async def test_a_session_that_ends_while_the_screen_is_painted_waits_for_nothing(slow):
+    slow.ask()
+    await slow.judged()
+    slow.pass_on()
+    slow.talk.close()
+    await slow.talk.stop()
+    assert slow.talk._awaited == set()
+
+
 class Terminal:
     """What a device shows its output on. It answers like a real one, and what it answers is typed."""
 
@@ -279,7 +390,7 @@ def test_the_terminal_of_these_tests_answers():
 @pytest.mark.parametrize("make", [EmulatedScreen, TailScreen])
 @pytest.mark.parametrize("seed", range(20))
 async def test_no_replay_types_into_the_shell_and_nothing_is_typed_twice(prepared, make, seed):
-    prepared.host.make_screen = make
+    prepared.host.make_screen = lambda limit: Painter(make, at_once=True)
     play, chance = Play(prepared), random.Random(seed)
     typed, terminal, written = b"", Terminal(), 0
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from bothy_host import doctor, remote_screen
+from bothy_host import doctor, emulator_link
 from bothy_host.doctor import Finding, Verdict, examine
 from bothy_host.settings import parse
 
@@ -139,5 +139,5 @@ async def test_a_clock_that_is_wrong(place, monkeypatch):
 
 
 async def test_without_the_emulator(place, monkeypatch):
-    monkeypatch.setattr(remote_screen, "find_spec", lambda name: None)
+    monkeypatch.setattr(emulator_link, "installed", lambda: False)
     assert (await place.found())["screen"].verdict is Verdict.UNSEEN

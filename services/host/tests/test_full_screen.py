@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import signal
@@ -11,7 +10,7 @@ import sys
 import pytest
 
 from bothy_host.emulated import EmulatedScreen
-from bothy_host.remote_screen import EmulatorProcess, RemoteScreen
+from bothy_host.screens import screens
 
 SET = r"\033[?1049h\033[?1000h\033[?1006h\033[?2004h\033[?1h\033[?25l"
 MODES = (1049, 1000, 1006, 2004, 1)
@@ -26,6 +25,13 @@ PROGRAMS = {
     "less": ("seq 1000 2000 | less", b"1010", b"q"),
     "vim": ("seq 1000 2000 > numbers; vim -u NONE -i NONE -n numbers", b"1010", b":q!\r"),
 }
+
+
+@pytest.fixture
+async def make_screen():
+    """Screens of a real emulator, which has all the time that it needs."""
+    async with screens(patience=20.0, interval=60.0) as made:
+        yield made
 
 
 def installed(name: str) -> bool:
@@ -82,24 +88,67 @@ async def test_bx12_who_comes_back_with_another_size_sees_it_in_that_size(start)
     assert b"x" * 30 in lines
 
 
-async def test_a_program_that_is_too_fast_for_the_emulator_waits_for_it_and_nobody_else_does(start, eventually):
-    process = await asyncio.to_thread(EmulatorProcess, 20.0)
+async def test_a_program_that_is_too_fast_for_the_emulator_waits_for_it_and_nobody_else_does(
+    start, emulators, eventually
+):
     machine = await start()
-    machine.host.make_screen = lambda limit: RemoteScreen(process, limit)
     fast, side = await machine.session()
     await fast.open(side)
     other, other_side = await machine.session()
     await other.open(other_side)
     for each in (fast, other):
         await each.shows(b"$ ")
-    os.kill(process._process.pid, signal.SIGSTOP)
+    os.kill(*emulators(), signal.SIGSTOP)
     await fast.type(b"head -c 4000000 /dev/zero | tr '\\0' z; echo e''nd\n")
-    screen = machine.sessions._running[fast.session_id]._conversation._output._screen
+    screen = machine.sessions._running[fast.session_id]._conversation._screen
     await eventually(lambda: screen.behind)
     await other.type(b"echo qui''ck\n")
     await other.shows(b"quick")
     assert b"end" not in fast.output.replace(b"e''nd", b"")
-    os.kill(process._process.pid, signal.SIGCONT)
+    os.kill(*emulators(), signal.SIGCONT)
     await fast.shows(b"zend")
-    assert screen._emulated
-    process.stop()
+    assert screen.emulated
+
+
+async def test_an_emulator_that_hangs_holds_up_who_attaches_and_nobody_else(start, emulators):
+    machine = await start()
+    first, side = await machine.session()
+    await first.open(side)
+    await first.type(b"echo be''fore\n")
+    await first.shows(b"before\r\n")
+    other, other_side = await machine.session()
+    await other.open(other_side)
+    await side.leave()
+    os.kill(*emulators(), signal.SIGSTOP)
+    second = type(first)(machine.server, machine.channel_public, first.session_id)
+    await second.open(side)
+    await second.type(b"echo mean''while\n")
+    for number in range(20):
+        await other.type(b"echo numb''er %d\n" % number)
+        await other.shows(b"number %d\r\n" % number)
+    assert second.repainted == 0, "twenty commands of another went there and back while one waited for its screen"
+    os.kill(*emulators(), signal.SIGCONT)
+    await second.shows(b"meanwhile\r\n")
+    assert second.repainted == 1
+    assert b"before" in second.repaint
+    assert b"meanwhile" not in second.repaint, "what comes later stands behind it"
+
+
+async def test_who_hangs_up_on_an_emulator_that_hangs_is_rid_of_it(start, emulators):
+    machine = await start()
+    first, side = await machine.session()
+    await first.open(side)
+    await first.type(b"echo be''fore\n")
+    await first.shows(b"before\r\n")
+    await side.leave()
+    os.kill(*emulators(), signal.SIGSTOP)
+    for _ in range(3):
+        await type(first)(machine.server, machine.channel_public, first.session_id).open(side)
+        await side.leave()
+    third = type(first)(machine.server, machine.channel_public, first.session_id)
+    await third.open(side)
+    await third.type(b"exit 7\n")
+    os.kill(*emulators(), signal.SIGCONT)
+    assert await third.exits() == 7
+    assert third.repainted == 1
+    assert b"before" in third.repaint

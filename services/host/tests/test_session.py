@@ -200,7 +200,7 @@ async def test_another_device_gets_a_repaint_without_queries(start):
     assert second.opened[0].resume == "new"
     await second.changes.until(lambda: second.repainted)
     assert bytes(second.repaint).startswith(b"\x1bc")
-    assert b"\r\nabc\r\ndone" in second.repaint
+    assert b"\ra\x18b\x18c\r\ndone" in second.repaint
     await second.type(b"stty size\n")
     await second.shows(b"30 90")
 
