@@ -1,7 +1,8 @@
-"""JSON that means one thing: no unknown field, no wrong type, no name twice, ids in their one canonical spelling."""
+"""JSON that means one thing: no unknown field, no wrong type, no name twice, ids and bytes in their one canonical spelling."""
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 from uuid import UUID
@@ -12,8 +13,8 @@ import msgspec
 class StrictDecoder:
     """Reads one kind of value, a ``msgspec.Struct`` that forbids unknown fields or a union of such.
 
-    The JSON library also reads other spellings of a UUID and lets the last of two equal names win; either could mean two
-    things to two readers.
+    The JSON library also reads other spellings of a UUID, ignores bits of base64 that no byte needs and lets the last of
+    two equal names win; each could mean two things to two readers.
     """
 
     def __init__(self, kind: Any) -> None:
@@ -29,8 +30,8 @@ class StrictDecoder:
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise ValueError("this is not JSON") from error
         written = json.loads(raw, object_pairs_hook=_without_doubles)
-        if not _canonical(msgspec.to_builtins(value, builtin_types=(UUID,)), written):
-            raise ValueError("an id is not in canonical form")
+        if not _canonical(msgspec.to_builtins(value, builtin_types=(UUID, bytes)), written):
+            raise ValueError("an id or bytes are not in canonical form")
         return value
 
 
@@ -42,12 +43,14 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _canonical(value: Any, written: Any) -> bool:
-    """Whether every id of the value is written in its canonical form at its own place."""
+    """Whether all ids and bytes of the value are written in their canonical form, each at its own place."""
     match value, written:
         case UUID(), str():
             return str(value) == written
+        case bytes(), str():
+            return base64.b64encode(value).decode() == written
         case dict(), dict():
-            # What is not written has its default, and no default is an id.
+            # What is not written has its default, and no default is an id or bytes.
             return all(_canonical(value[name], each) for name, each in written.items())
         case list(), list():
             return all(map(_canonical, value, written))

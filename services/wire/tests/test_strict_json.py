@@ -16,6 +16,7 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
     ids: list[UUID]
     by_name: dict[str, UUID | None]
     note: str = ""
+    key: bytes | None = None
 
 
 DECODER = StrictDecoder(Body)
@@ -24,6 +25,7 @@ DECODER = StrictDecoder(Body)
 def test_a_value_is_read():
     raw = f'{{"ids":["{ID}"],"by_name":{{"a":"{ID}","b":null}}}}'
     assert DECODER.decode(raw.encode()) == Body([UUID(ID)], {"a": UUID(ID), "b": None})
+    assert DECODER.decode(b'{"ids":[],"by_name":{},"key":"QQ=="}') == Body([], {}, key=b"A")
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,8 @@ def test_a_value_is_read():
         f'{{"ids":[],"ids":["{ID}"],"by_name":{{}}}}',
         f'{{"ids":[],"by_name":{{"a":"{ID}","a":null}}}}',
         '{"ids":[],"by_name":{},"more":1}',
+        '{"ids":[],"by_name":{},"key":"QR=="}',
+        '{"ids":[],"by_name":{},"key":"QQ"}',
         '{"ids":[]}',
         "[" * 100_000,
     ],
