@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+from collections.abc import Awaitable, Callable
 
 import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from bothy_device.device_login import NewDevice, ask_in
 from bothy_device.failure import Failure
 from bothy_device.rest import Rest
 from bothy_device.settings import load
@@ -25,33 +27,44 @@ _NO_WORD = re.compile(r"[\s=]+")
 
 def log_in(url: str, code: str, name: str | None) -> None:
     """Spend an invite on fresh keys and keep them. Nothing is written unless the server took them."""
+    code = normal_code(code)
+    if not code:
+        raise Failure("an invite code is needed; ask the operator for one, or use --approve")
+
+    async def redeem(rest: Rest, new: NewDevice) -> Login:
+        channel_key = new.channel.public_key().public_bytes_raw()
+        redeemed = await rest.redeem(code, new.name, new.signer, channel_key)
+        return new.login(redeemed.device_id, redeemed.person_name)
+
+    _become_known(url, name, redeem)
+
+
+def log_in_by_approval(url: str, name: str | None) -> None:
+    """Wait until a person lets this machine in at another device of theirs."""
+
+    async def ask(rest: Rest, new: NewDevice) -> Login:
+        return await ask_in(rest, new, lambda words: click.echo(words, err=True))
+
+    _become_known(url, name, ask)
+
+
+def _become_known(url: str, name: str | None, way: Callable[[Rest, NewDevice], Awaitable[Login]]) -> None:
     origin = origin_of(url)
     logins = Logins(home())
     known = logins.find(origin)
     if known is not None:
         raise Failure(f"already logged in at {origin} as {printable(known.person_name)}; bothy logout comes first")
-    code = normal_code(code)
-    if not code:
-        raise Failure("an invite code is needed; ask the operator for one")
     logins.check_writable()
     device_name = printable(name or socket.gethostname()) or "device"
     if len(device_name.encode()) > NAME_BYTES:
         raise Failure(f"the device's name is longer than {NAME_BYTES} bytes; give a shorter --name")
-    signer, channel = Ed25519PrivateKey.generate(), X25519PrivateKey.generate()
+    new = NewDevice(origin, device_name, Ed25519PrivateKey.generate(), X25519PrivateKey.generate())
 
-    async def redeem() -> Login:
+    async def go() -> Login:
         async with Rest(origin, timeout=load(home() / "config.toml").device.request_timeout) as rest:
-            redeemed = await rest.redeem(code, device_name, signer, channel.public_key().public_bytes_raw())
-        return Login(
-            server=origin,
-            device_id=redeemed.device_id,
-            device_name=device_name,
-            person_name=redeemed.person_name,
-            signing_key=signer.private_bytes_raw(),
-            channel_key=channel.private_bytes_raw(),
-        )
+            return await way(rest, new)
 
-    login = asyncio.run(redeem())
+    login = asyncio.run(go())
     logins.store(login)
     click.echo(f"logged in at {origin} as {printable(login.person_name)}; this device is called {device_name}")
 

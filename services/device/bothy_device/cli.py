@@ -71,11 +71,17 @@ def cli() -> None:
 @click.option(
     "--invite", metavar="CODE", help="The invite code; asked for, or read from standard input, when left out."
 )
+@click.option("--approve", is_flag=True, help="Without an invite: you let this machine in on another device of yours.")
 @click.option("--name", metavar="NAME", help="What this device is called; the machine's name when left out.")
-def login(url: str, invite: str | None, name: str | None) -> None:
+def login(url: str, invite: str | None, approve: bool, name: str | None) -> None:
     """Make this machine a device of yours."""
-    from bothy_device.account import log_in
+    from bothy_device.account import log_in, log_in_by_approval
 
+    if approve:
+        if invite is not None:
+            raise click.UsageError("--invite and --approve are two ways; choose one")
+        log_in_by_approval(url, name)
+        return
     if invite is None:
         invite = click.prompt("Invite code", err=True) if sys.stdin.isatty() else sys.stdin.readline()
     log_in(url, invite, name)

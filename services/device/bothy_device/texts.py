@@ -9,6 +9,9 @@ from bothy_wire.printable import printable
 
 PROBLEMS: dict[str, str] = {
     "already_issued": "that was already made by an earlier try; look at it with bothy sessions",
+    "device_login_denied": "this device was sent away on the other one",
+    "device_login_invalid": "nobody approved this device in time; begin again",
+    "device_login_limit": "too many devices wait to be let in at this relay; try again, or use an invite",
     "device_exists": "the relay knows these keys already; try again, new keys are made for every login",
     "host_not_active": "the host is not active: its owner must confirm (bothy hosts confirm) or enable it; bothy hosts shows its state",
     "host_unavailable": "the host is not connected; is bothy-host running there? bothy hosts shows its presence",
@@ -25,10 +28,12 @@ PROBLEMS: dict[str, str] = {
     "session_closed": "the session has ended; bothy open starts a new one",
     "session_limit": "too many sessions are open; end one with bothy close",
     "session_unknown": "there is no such session; bothy sessions lists yours",
+    "slow_down": "the relay was asked too often; wait a moment",
     "step_up_refused": "the relay did not take the proof of this device's key, or it came too late; try again",
     "step_up_required": "the relay did not take the proof of this device's key; try again",
     "token_invalid": "the relay does not accept this login any more; try again, then bothy logout and bothy login",
     "unavailable": "the relay cannot reach its database; try again in a moment",
+    "user_code_unknown": "no device waits with this code, or it waited too long; begin the login there anew",
     "user_unknown": "the profile does not allow this user; bothy hosts lists users",
 }
 """Problem code to what to do."""

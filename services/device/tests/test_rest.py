@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bothy_device.failure import Failure
-from bothy_device.rest import Rest, SessionRow
+from bothy_device.rest import Opened, Rest, SessionRow
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ async def test_a_token_that_became_invalid_is_renewed_once(rest, relay):
 async def test_a_repeat_behind_a_renewed_token_carries_the_same_key(rest, relay):
     await rest.hosts()
     relay.tokens = 7
-    await rest.open(relay.host_id, "shell", "alex")
-    keys = [headers.get("idempotency-key") for _, path, _, headers in relay.requests if path == "/step-up/challenges"]
+    await rest.make("/terminal/sessions", Opened, {})
+    keys = [headers.get("idempotency-key") for _, path, _, headers in relay.requests if path == "/terminal/sessions"]
     assert len(keys) == 2
     assert keys[0] == keys[1]
     assert len(keys[0]) == 32
