@@ -46,6 +46,8 @@ def main() -> int:
         server={
             "BOTHY_TERMINAL__MAX_SESSIONS_PER_PERSON": most,
             "BOTHY_TERMINAL__MAX_SESSIONS_PER_HOST": most,
+            "BOTHY_TERMINAL__OPEN_RATE": f"{most} per second",
+            "BOTHY_IDENTITY__ADDRESS_RATE": f"{most} per second",
             "BOTHY_TERMINAL__MAX_PENDING_PER_NODE": most,
             "BOTHY_IDENTITY__ACCESS_TOKEN_TTL": "3600",
         }

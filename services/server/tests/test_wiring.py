@@ -1,9 +1,11 @@
 """What a node, a worker and the command line are made of, by mode and role; started for real."""
 
 import asyncio
+import importlib
 import inspect
 import json
 import logging
+import pkgutil
 import socket
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -16,17 +18,12 @@ from bothy_kit.cluster import cluster, settings
 from bothy_server import wiring
 from bothy_server.cluster.adapters.local import LocalSignals
 from bothy_server.cluster.adapters.postgres.signals import NotifySignals, notifier
-from bothy_server.cluster.app import node_registry
-from bothy_server.hosts.app import ports as host_ports
 from bothy_server.hosts.domain import signals as host_signals
 from bothy_server.identity.adapters.keystore.store import add_key
-from bothy_server.identity.app import ports as identity_ports
 from bothy_server.kernel.unit import Signal
 from bothy_server.platform.database import SchemaError
 from bothy_server.platform.lifecycle import Lifecycle
 from bothy_server.platform.serving import ListenError
-from bothy_server.terminal.app import ports as terminal_ports
-from bothy_server.terminal.app import sweep
 from bothy_server.terminal.domain import signals as terminal_signals
 from bothy_wire.frames import HostKeys, HostSessionOpen, SidePaired
 
@@ -89,8 +86,11 @@ async def get(address, path):
 
 
 def test_every_store_has_its_adapter():
-    modules = identity_ports, host_ports, terminal_ports, sweep, node_registry
-    ports = {each for each in defined(*modules) if each.__name__.endswith("Store")}
+    features = (
+        importlib.import_module(f"bothy_server.{name}.app") for name in ("cluster", "hosts", "identity", "terminal")
+    )
+    names = (each.name for app in features for each in pkgutil.iter_modules(app.__path__, f"{app.__name__}."))
+    ports = {each for each in defined(*map(importlib.import_module, names)) if each.__name__.endswith("Store")}
     assert set(wiring.STORES) == ports
     for port, adapter in wiring.STORES.items():
         missing = [name for name in vars(port) if not name.startswith("_") and not hasattr(adapter, name)]

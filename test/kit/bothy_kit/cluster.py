@@ -27,6 +27,7 @@ from bothy_wire.ids import HostId, SessionId
 
 ORIGIN = "http://relay.example.com"
 """What clients sign for; where they dial is another matter, as behind every edge."""
+_ANY_RATE = "100000 per second"
 
 
 @dataclass(slots=True)
@@ -125,7 +126,8 @@ class Cluster:
 def settings(database_url: str, folder: Path, **groups: dict[str, Any]) -> Settings:
     """Settings of a test node: free ports, keys in ``folder``; ``groups`` are laid over.
 
-    A machine that is slow is no database that is away: a node waits for it as long as a test does.
+    A machine that is slow is no database that is away: a node waits for it as long as a test does. All clients of a test are
+    behind one address, and some tests do nothing but fail: rates are for those that set them.
     """
     patience = dict.fromkeys(
         ("pool_timeout", "connect_timeout", "statement_timeout", "transaction_timeout"), PATIENCE_S
@@ -135,7 +137,12 @@ def settings(database_url: str, folder: Path, **groups: dict[str, Any]) -> Setti
         "secrets": {"signing_key_dir": folder / "keys"},
         "server": {"listen": "127.0.0.1:0", "internal_listen": "127.0.0.1:0", "public_origins": [ORIGIN]},
         "hosts": {"pairing": "auto"},
-        "terminal": {"host_duplicate_probe_timeout": "100ms", "presence_flush_interval": "20ms"},
+        "terminal": {
+            "host_duplicate_probe_timeout": "100ms",
+            "presence_flush_interval": "20ms",
+            "open_rate": _ANY_RATE,
+        },
+        "identity": {"address_rate": _ANY_RATE, "attempt_rate": _ANY_RATE},
     }
     for name, keys in groups.items():
         base[name] = base.get(name, {}) | keys

@@ -22,7 +22,11 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class RepeatKey:
-    """A caller's own name for one act (``Idempotency-Key``). ``request_hash``: SHA-256 over what was asked, 32 bytes."""
+    """A caller's own name for one act (``Idempotency-Key``). ``request_hash``: SHA-256 over what was asked, 32 bytes.
+
+    ``life_s``: how long what it made is remembered, in seconds.
+    """
 
     key: str
     request_hash: bytes
+    life_s: float

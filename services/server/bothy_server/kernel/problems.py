@@ -23,4 +23,4 @@ class Problem(Exception):  # noqa: N818 - RFC 9457 calls it a problem
 def too_often(wait_s: float) -> Problem:
     """429 ``rate_limited``; the same may be tried again after ``wait_s`` seconds."""
     seconds = max(1, math.ceil(wait_s))
-    return Problem(429, "rate_limited", f"Too many attempts. Try again in {seconds} s.", retry_after_s=seconds)
+    return Problem(429, "rate_limited", f"That was too often. Try again in {seconds} s.", retry_after_s=seconds)

@@ -48,14 +48,14 @@ class RateTable:
         """``most`` bounds the memory, whoever comes."""
         self._rate = rate
         self._most = most
-        self._whole_at: dict[bytes, float] = {}
-        self._order: list[tuple[float, bytes]] = []
+        self._whole_at: dict[str, float] = {}
+        self._order: list[tuple[float, str]] = []
         """A heap with one entry of each subject. Its instant may be an older one, never a later one than the real."""
 
     def __len__(self) -> int:
         return len(self._whole_at)
 
-    def take(self, subject: bytes, now: float) -> float:
+    def take(self, subject: str, now: float) -> float:
         """One time more of ``subject``: 0 when it may happen now, else how many seconds it comes too early."""
         known = self._whole_at.get(subject)
         taken = take(now if known is None else known, now, self._rate)

@@ -7,12 +7,12 @@ one address is one client, and so is the /64 that an IPv6 subscriber gets.
 from __future__ import annotations
 
 from collections.abc import Callable
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 from bothy_server.kernel.problems import too_often
 from bothy_server.kernel.rates import Rate, RateTable
 
-_PREFIX_BYTES = 8
+_PREFIX_BITS = 64
 """A subscriber chooses addresses within a /64 at will; whoever was given more may come from more networks."""
 
 
@@ -26,18 +26,18 @@ class ClientRates:
         self.refused = 0
         """Calls that were refused; only grows."""
 
-    def spend(self, address: str) -> None:
-        """One call from the address that the trusted proxies tell. Raises 429 ``rate_limited``."""
-        wait_s = self._table.take(client_network(address), self._monotonic())
+    def spend(self, network: str) -> None:
+        """One call from a network, see :func:`client_network`. Raises 429 ``rate_limited``."""
+        wait_s = self._table.take(network, self._monotonic())
         if wait_s:
             self.refused += 1
             raise too_often(wait_s)
 
 
-def client_network(address: str) -> bytes:
-    """The network that a client's address stands for: an IPv4 address, also one mapped into IPv6, or the /64 of an IPv6 one."""
+def client_network(address: str) -> str:
+    """What a client's address counts as: an IPv4 address, also one mapped into IPv6, or the /64 of an IPv6 one."""
     match ip_address(address):
-        case IPv6Address(ipv4_mapped=IPv4Address(packed=plain)) | IPv4Address(packed=plain):
-            return plain
-        case IPv6Address(packed=packed):
-            return packed[:_PREFIX_BYTES]
+        case IPv6Address(ipv4_mapped=None, packed=packed):
+            return str(IPv6Network((packed, _PREFIX_BITS), strict=False))
+        case IPv6Address(ipv4_mapped=plain) | (IPv4Address() as plain):
+            return str(plain)

@@ -39,7 +39,7 @@ class Empty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class AnonymousCall(Generic[Body]):
     """A request as an operation sees it that anybody may call; ``AnonymousCall[None]`` has no body.
 
-    ``address`` is the client's, as far as the trusted proxies tell it.
+    ``address`` is the client's, as far as the trusted proxies tell it; of IPv6 the /64, which is one client's to choose from.
     """
 
     body: Body
@@ -85,6 +85,11 @@ class Operation:
     repeatable: bool
     max_age_s: int
 
+    @property
+    def guessable(self) -> bool:
+        """Whether a stranger may try values on it: its calls are counted by the client's network."""
+        return not self.signed_in and self.takes is not None
+
     def all_refusals(self) -> dict[int, tuple[str, ...]]:
         """By status: its own, and those of every operation of its kind."""
         found: dict[int, list[str]] = {}
@@ -98,6 +103,8 @@ class Operation:
         yield {503: ("unavailable",)}
         if self.signed_in:
             yield {401: ("token_invalid",)}
+        if self.guessable:
+            yield {429: ("rate_limited",)}
         if self.takes is not None:
             yield {400: ("body_invalid",), 413: ("body_too_large",), 415: ("content_type_invalid",)}
         if self.query is not None:

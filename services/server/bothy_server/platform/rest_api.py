@@ -17,6 +17,7 @@ from starlette.routing import Route
 from bothy_server.kernel.caller import Caller, RepeatKey
 from bothy_server.kernel.problems import Problem
 from bothy_server.platform.client_address import Network, client_address, forwarded_chain
+from bothy_server.platform.client_rates import ClientRates, client_network
 from bothy_server.platform.http import bearer_token, decode_json, json_response, read_body
 from bothy_server.platform.operations import AnonymousCall, Call, Operation, operations_of
 
@@ -25,16 +26,19 @@ _LONGEST_KEY = 128
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestApi:
     """Makes routes of operations. ``caller`` turns an access token into a person, or raises 401 ``token_invalid``.
 
-    ``max_body_bytes`` and ``trusted`` are the keys ``server.max_body_bytes`` and ``server.trusted_proxies``.
+    ``max_body_bytes``, ``trusted`` and ``repeat_window`` are the keys ``server.max_body_bytes``, ``server.trusted_proxies``
+    and ``identity.repeat_window``.
     """
 
     caller: Callable[[str | None], Awaitable[Caller]]
+    client_rates: ClientRates
     max_body_bytes: int
     trusted: Sequence[Network]
+    repeat_window: float
 
     def routes(self, *adapters: object) -> list[Route]:
         """The routes of these adapters."""
@@ -57,19 +61,22 @@ class RestApi:
         return response
 
     async def _call(self, row: Operation, request: Request) -> AnonymousCall[Any]:
+        address = self._address(request)
+        if row.guessable:
+            self.client_rates.spend(address)
         caller = await self.caller(bearer_token(request)) if row.signed_in else None
         raw = b"" if row.takes is None else await read_body(request, self.max_body_bytes)
         body = None if row.takes is None else decode_json(raw, row.takes)
         query = None if row.query is None else _query(request, row.query)
-        address = client_address(
-            request.client.host if request.client else "",
-            forwarded_chain(request.headers.getlist("x-forwarded-for")),
-            self.trusted,
-        )
         if caller is None:
             return AnonymousCall(body=body, path=request.path_params, query=query, address=address)
-        repeat = _repeat_key(request, raw) if row.repeatable else None
+        repeat = _repeat_key(request, raw, self.repeat_window) if row.repeatable else None
         return Call(body=body, path=request.path_params, query=query, address=address, caller=caller, repeat=repeat)
+
+    def _address(self, request: Request) -> str:
+        assert request.client is not None
+        chain = forwarded_chain(request.headers.getlist("x-forwarded-for"))
+        return client_network(client_address(request.client.host, chain, self.trusted))
 
 
 def _query(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
@@ -86,7 +93,7 @@ def _query(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
         raise Problem(400, "query_invalid", str(error)) from error
 
 
-def _repeat_key(request: Request, raw: bytes) -> RepeatKey | None:
+def _repeat_key(request: Request, raw: bytes, life_s: float) -> RepeatKey | None:
     given = request.headers.getlist("idempotency-key")
     if not given:
         return None
@@ -94,4 +101,4 @@ def _repeat_key(request: Request, raw: bytes) -> RepeatKey | None:
         detail = f"Idempotency-Key is one header of 1 to {_LONGEST_KEY} printable ASCII characters."
         raise Problem(400, "idempotency_key_invalid", detail)
     asked = b"\n".join((request.method.encode(), request.url.path.encode(), raw))
-    return RepeatKey(given[0], hashlib.sha256(asked).digest())
+    return RepeatKey(given[0], hashlib.sha256(asked).digest(), life_s)

@@ -281,6 +281,8 @@ class Terminal(Group):
     """Sessions of one person that are not closed."""
     max_sessions_per_host: Count = 32
     """Sessions on one host that are not closed."""
+    open_rate: Limit = Rate(30, 60)
+    """Sessions that one person may open, whatever became of them, counted over all nodes."""
     max_pending_per_node: Count = 256
     """Sides on one node whose counterpart has not come."""
     max_expectations_per_node: Count = 65_536
@@ -336,8 +338,24 @@ class Identity(Group):
     """It may ask this often whether it was let in."""
     max_device_logins: Count = 1000
     """Devices that wait so at once."""
+    browser_login_ttl: Seconds = 24 * 3600
+    """A browser signs in again, with a passkey, this long after its last such login, or after the invite that let it in."""
+    passkey_challenge_ttl: Seconds = 300
+    """A passkey must answer within this time: a person may have to take out a telephone first."""
+    first_passkey_window: Seconds = 600
+    """A browser that an invite let in adds its first passkey within this time, and needs no step-up for it."""
+    max_passkeys: Count = 20
+    """Passkeys of one person."""
     clock_leeway: SecondsOrNone = 5
     """Tolerated for the start of a token's life, never for its end."""
+    address_rate: Limit = Rate(1200, 60)
+    """Calls from one client network (an IPv4 address, an IPv6 /64) that need no signed-in person, on each node. An office behind one address is one client, and so is everybody behind an edge that is not in `server.trusted_proxies`."""
+    max_addresses: Count = 65_536
+    """Client networks that a node counts at once. Beyond it those that owe least are forgotten."""
+    attempt_rate: Limit = Rate(10, 60)
+    """Failed logins of a device, failed confirmations of a person, wrong codes from a client network, and codes that a person types, each counted over all nodes. Who proves a key always passes."""
+    repeat_window: Seconds = 24 * 3600
+    """A request with `Idempotency-Key` that is sent again within this time is answered from what the first one made."""
 
 
 class Wire(Group):

@@ -14,10 +14,12 @@ from bothy_server.identity.adapters.postgres.attempts import PostgresAttemptStor
 from bothy_server.identity.adapters.postgres.challenges import PostgresChallengeStore
 from bothy_server.identity.adapters.postgres.device_logins import PostgresDeviceLoginStore
 from bothy_server.identity.adapters.postgres.persons import PostgresPersonStore
+from bothy_server.identity.adapters.postgres.repeats import PostgresRepeatStore
 from bothy_server.identity.adapters.postgres.rights import PostgresRightStore
 from bothy_server.identity.app.attempts import AttemptStore
 from bothy_server.identity.app.device_logins import DeviceLoginStore
 from bothy_server.identity.app.ports import ChallengeStore, PersonStore, RightStore
+from bothy_server.identity.app.repeats import RepeatStore
 from bothy_server.platform.clock import ClusterClock
 from bothy_server.platform.database import Database
 from bothy_server.platform.settings import Settings
@@ -35,6 +37,7 @@ STORES: StoreFactories = {
     DeviceLoginStore: PostgresDeviceLoginStore,
     RightStore: PostgresRightStore,
     AttemptStore: PostgresAttemptStore,
+    RepeatStore: PostgresRepeatStore,
     HostStore: PostgresHostStore,
     SessionStore: PostgresSessionStore,
     CarriedStore: PostgresCarriedStore,

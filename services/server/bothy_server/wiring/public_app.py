@@ -15,10 +15,11 @@ from bothy_server.identity.adapters.http.sign_in import SignIn
 from bothy_server.identity.adapters.http.step_ups import StepUps
 from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
 from bothy_server.identity.adapters.keystore.used import UsedTokens
-from bothy_server.identity.app.api import Callers
+from bothy_server.identity.app.api import Attempts, Callers
 from bothy_server.identity.app.ports import TokenInvalid
 from bothy_server.identity.app.step_up import StepUp
 from bothy_server.identity.domain.tokens import ProbeToken
+from bothy_server.platform.client_rates import ClientRates
 from bothy_server.platform.edge_probe import EdgeProbe
 from bothy_server.platform.http import SecurityHeaders, exception_handlers
 from bothy_server.platform.rest_api import RestApi
@@ -38,7 +39,16 @@ def public_app(
 ) -> Starlette:
     """REST and the three sockets."""
     settings, clock, uow, tokens = base.settings, base.clock, core.uow, core.tokens
-    rest = RestApi(Callers(uow, tokens).caller, settings.server.max_body_bytes, settings.server.trusted_proxies)
+    client_rates = ClientRates(settings.identity.address_rate, settings.identity.max_addresses, clock.monotonic)
+    core.metrics.gauge("bothy.rest.rate_limited", "Calls refused by the client's network", lambda: client_rates.refused)
+    rest = RestApi(
+        caller=Callers(uow, tokens).caller,
+        client_rates=client_rates,
+        max_body_bytes=settings.server.max_body_bytes,
+        trusted=settings.server.trusted_proxies,
+        repeat_window=settings.identity.repeat_window,
+    )
+    attempts = Attempts(uow, settings.identity.attempt_rate)
     step_up = StepUp(uow, clock, settings.server.public_origins, limits.step_up(settings))
     sessions = Sessions(uow, tokens, clock, core.presence, limits.sessions(settings))
     core.metrics.gauge("bothy.terminal.sessions.opened", "Sessions that this node opened", lambda: sessions.opened)
@@ -49,9 +59,9 @@ def public_app(
         WebSocketRoute(stream_path("{session_id}"), side_sockets.stream),
         *not_upgraded(node_id, _probe(base, tokens, node_id).answer),
         *rest.routes(
-            SignIn(shared_use_cases.login(base, uow, tokens), tokens),
-            StepUps(step_up),
-            Hosts(Directory(uow, core.presence), pairing, Transitions(uow, core.host_sessions)),
+            SignIn(shared_use_cases.login(base, uow, tokens), tokens, attempts),
+            StepUps(step_up, attempts),
+            Hosts(Directory(uow, core.presence), pairing, Transitions(uow, core.host_sessions), attempts),
             TerminalSessions(sessions, OwnerSessions(uow)),
         ),
     ]

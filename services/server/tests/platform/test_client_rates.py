@@ -23,7 +23,7 @@ class Gate:
     def refused(self, address: str) -> int | None:
         """``Retry-After`` of a call from there, or None when it passed."""
         try:
-            self.rates.spend(address)
+            self.rates.spend(client_network(address))
         except Problem as problem:
             return problem.retry_after_s
         return None

@@ -12,14 +12,24 @@ from bothy_server.hosts.app.ports import HostEvents, HostStore
 from bothy_server.hosts.domain.host import Host, HostState
 from bothy_server.hosts.domain.join import FIRST
 from bothy_server.hosts.domain.signals import HostClose
-from bothy_server.identity.app.api import Act, Tokens, add_owner, find_person, right_of, spend_step_up
-from bothy_server.kernel.caller import Caller
+from bothy_server.identity.app.api import (
+    Act,
+    Made,
+    Tokens,
+    add_owner,
+    find_person,
+    made_before,
+    remember_made,
+    right_of,
+    spend_step_up,
+)
+from bothy_server.kernel.caller import Caller, RepeatKey
 from bothy_server.kernel.clock import Clock
-from bothy_server.kernel.ids import new_id
+from bothy_server.kernel.ids import new_id, time_of
 from bothy_server.kernel.names import check_name
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import AuditEntry, Event, Unit, UnitOfWork
-from bothy_wire.codes import CODE_BYTES, code_hash, format_code
+from bothy_wire.codes import ALREADY_ISSUED, CODE_BYTES, code_hash, format_code
 from bothy_wire.ids import HostId, PersonId, StepUpId
 from bothy_wire.signing import Purpose, fingerprint, verify_any
 
@@ -72,7 +82,12 @@ class Pairing:
         self._limits = limits
 
     async def create(
-        self, name: str, owner: PersonId, caller: Caller | None, step_up_id: StepUpId | None = None
+        self,
+        name: str,
+        owner: PersonId,
+        caller: Caller | None,
+        step_up_id: StepUpId | None = None,
+        repeat: RepeatKey | None = None,
     ) -> Host:
         """A new host with its first owner. ``caller`` is None on the server's own command line."""
         if caller is not None and not caller.is_operator:
@@ -80,11 +95,15 @@ class Pairing:
         check_name(name)
         host_id = HostId(new_id(self._clock.now()))
         async with self._uow() as unit:
+            made = await made_before(unit, caller, repeat)
+            if made is not None:
+                return await _host(unit, HostId(made.id))
             if not await unit.of(HostStore).add(host_id, name):
                 raise Problem(409, "host_exists", f"There is a host called {name} already.")
             await add_owner(unit, owner, host_id)
             if caller is not None:
                 await spend_step_up(unit, caller, step_up_id, Act("manage_relay"))
+            await remember_made(unit, caller, repeat, Made(host_id))
             unit.audit(_entry("host.create", "created", host_id, caller))
             unit.emit(Event("host.updated", host_id=host_id))
             return await _host(unit, host_id)
@@ -113,11 +132,23 @@ class Pairing:
             return [host for host in await unit.of(HostStore).all() if host.state is not HostState.RETIRED]
 
     async def issue_code(
-        self, host_id: HostId, caller: Caller | None, step_up_id: StepUpId | None = None
+        self,
+        host_id: HostId,
+        caller: Caller | None,
+        step_up_id: StepUpId | None = None,
+        repeat: RepeatKey | None = None,
     ) -> tuple[str, float]:
-        """A one-time code and its life in seconds. For a host that has keys this *is* the re-pairing: it loses them now."""
+        """A one-time code and its life in seconds. For a host that has keys this *is* the re-pairing: it loses them now.
+
+        A repeat is answered with :data:`ALREADY_ISSUED` in place of the code, which was shown once.
+        """
         code = format_code(secrets.token_bytes(CODE_BYTES))
+        code_id = new_id(self._clock.now())
         async with self._uow() as unit:
+            made = await made_before(unit, caller, repeat)
+            if made is not None:
+                age = (self._clock.now() - time_of(made.id)).total_seconds()
+                return ALREADY_ISSUED, max(0.0, self._limits.code_ttl - age)
             host = await unit.of(HostStore).lock(host_id)
             if caller is not None and not caller.is_operator:
                 right = await right_of(unit, caller.person_id, host_id)
@@ -131,9 +162,8 @@ class Pairing:
                 await unit.of(HostStore).clear_pairing(host_id)
                 await self._events.unpaired(unit, host_id, "host_repaired")
                 unit.stage(HostClose(host_id))
-            await unit.of(HostStore).add_code(
-                new_id(self._clock.now()), host_id, code_hash(code), self._limits.code_ttl
-            )
+            await unit.of(HostStore).add_code(code_id, host_id, code_hash(code), self._limits.code_ttl)
+            await remember_made(unit, caller, repeat, Made(code_id))
             unit.audit(_entry("host.pairing_code", "created", host_id, caller))
             unit.emit(Event("host.updated", host_id=host_id))
         return code, self._limits.code_ttl

@@ -5,6 +5,7 @@ A function that takes part in another feature's transaction takes the ``Unit`` a
 
 from __future__ import annotations
 
+from bothy_server.identity.app.attempts import Attempts
 from bothy_server.identity.app.ports import (
     ChallengeStore,
     Device,
@@ -15,6 +16,7 @@ from bothy_server.identity.app.ports import (
     TokenInvalid,
     Tokens,
 )
+from bothy_server.identity.app.repeats import Made, made_before, remember_made
 from bothy_server.identity.domain.act import Act
 from bothy_server.identity.domain.rights import Right
 from bothy_server.identity.domain.tokens import AccessToken, SessionToken, StreamToken
@@ -26,8 +28,10 @@ from bothy_wire.ids import DeviceId, HostId, PersonId, StepUpId
 __all__ = [
     "AccessToken",
     "Act",
+    "Attempts",
     "Callers",
     "Device",
+    "Made",
     "Right",
     "RightEvents",
     "SessionToken",
@@ -38,6 +42,8 @@ __all__ = [
     "add_owner",
     "find_device",
     "find_person",
+    "made_before",
+    "remember_made",
     "right_of",
     "rights_of",
     "spend_step_up",

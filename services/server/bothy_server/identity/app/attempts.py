@@ -1,7 +1,8 @@
 """Failed attempts, counted in rows: the same count on every node, and never held against who is right.
 
-An attempt is judged first. Only one that fails is counted, and only a failed one is ever refused for being one too many:
-so nobody is locked out by what others tried in their name (``docs/spec/protocol.md``, Limits).
+An attempt with a key or a long code is judged first. Only one that fails is counted, and only a failed one is ever refused
+for being one too many: so nobody is locked out by what others tried in their name. A short code could be found by trying,
+so there each attempt is counted before it is judged, against the person who tries (``docs/spec/protocol.md``, Limits).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from bothy_server.kernel.unit import AuditEntry, UnitOfWork
 AttemptKind = Literal["login", "step_up", "user_code", "code"]
 """What is tried: a device's key, a person's confirmation, a code that a person types, the code of an invite or pairing."""
 
+_COUNTED_FIRST = frozenset({"user_code"})
 _AUDITED = "audited"
 
 
@@ -49,26 +51,26 @@ class Attempts:
         """Around a whole unit that raises a problem with the code ``wrong`` for an attempt that failed.
 
         ``subject`` is what is guessed at or who guesses; it need not exist. The count has a unit of its own, since that of
-        the attempt has rolled back.
+        a failed attempt rolls back.
         """
+        if kind in _COUNTED_FIRST:
+            await self._count(kind, subject)
         try:
             yield
         except Problem as refusal:
-            if refusal.code != wrong:
-                raise
-            wait_s = await self._count(kind, subject)
-            if wait_s:
-                raise too_often(wait_s) from refusal
+            if refusal.code == wrong and kind not in _COUNTED_FIRST:
+                await self._count(kind, subject)
             raise
 
-    async def _count(self, kind: AttemptKind, subject: UUID | str) -> float:
+    async def _count(self, kind: AttemptKind, subject: UUID | str) -> None:
         hashed = hashlib.sha256(str(subject).encode()).digest()
         async with self._uow() as unit:
             store = unit.of(AttemptStore)
             wait_s = await _take(store, kind, hashed, self._rate)
             if wait_s and not await _take(store, f"{kind}.{_AUDITED}", hashed, Rate(1, self._rate.period_s)):
                 unit.audit(_entry(kind, subject))
-        return wait_s
+        if wait_s:
+            raise too_often(wait_s)
 
 
 async def _take(store: AttemptStore, kind: str, subject: bytes, rate: Rate) -> float:

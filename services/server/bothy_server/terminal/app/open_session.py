@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from bothy_server.hosts.app.api import Host, HostState, Presence, find_host, host_unknown
-from bothy_server.identity.app.api import Act, StreamToken, Tokens, right_of, spend_step_up
-from bothy_server.kernel.caller import Caller
+from bothy_server.identity.app.api import (
+    Act,
+    Made,
+    StreamToken,
+    Tokens,
+    made_before,
+    remember_made,
+    right_of,
+    spend_step_up,
+)
+from bothy_server.kernel.caller import Caller, RepeatKey
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.ids import new_id
-from bothy_server.kernel.problems import Problem
+from bothy_server.kernel.problems import Problem, too_often
+from bothy_server.kernel.rates import Rate
 from bothy_server.kernel.unit import AuditEntry, Event, Unit, UnitOfWork
 from bothy_server.terminal.app.ports import NewSession, SessionRecord, SessionStore, SessionView
 from bothy_server.terminal.domain.session import SessionState
@@ -29,6 +40,7 @@ class SessionLimits:
 
     max_sessions_per_person: int
     max_sessions_per_host: int
+    open_rate: Rate
     max_duration: float
     resume_window: float
 
@@ -59,19 +71,22 @@ class Sessions:
         """Sessions that this node opened; only grows."""
 
     async def open(
-        self, caller: Caller, host_id: HostId, profile: str, session_user: str, step_up_id: StepUpId
+        self,
+        caller: Caller,
+        host_id: HostId,
+        profile: str,
+        session_user: str,
+        step_up_id: StepUpId,
+        repeat: RepeatKey | None = None,
     ) -> Opened:
         """A new session. The checks run in the order of the specification; the step-up is spent last."""
         async with self._uow() as unit:
+            made = await made_before(unit, caller, repeat)
+            if made is not None:
+                return await self._again(unit, made)
             host = await self._reachable(unit, caller, host_id, session_user)
             _offered(host, profile, session_user)
-            of_person, of_host = await unit.of(SessionStore).live_counts(caller.person_id, host_id)
-            if of_person >= self._limits.max_sessions_per_person or of_host >= self._limits.max_sessions_per_host:
-                raise Problem(
-                    429,
-                    "session_limit",
-                    "Too many open sessions. `bothy sessions` lists yours, `bothy close` ends one.",
-                )
+            await self._check_limits(unit, caller, host_id)
             await spend_step_up(unit, caller, step_up_id, Act("open", host_id, profile, session_user))
             session_id = SessionId(new_id(self._clock.now()))
             new = NewSession(
@@ -79,17 +94,23 @@ class Sessions:
             )
             record = await unit.of(SessionStore).add(session_id, new)
             _tell(unit, record, caller, "terminal.open", "opened")
+            await remember_made(unit, caller, repeat, Made(record.id, record.attach_seq))
         self.opened += 1
         return self._opened(record, host)
 
-    async def attach(self, caller: Caller, session_id: SessionId, step_up_id: StepUpId | None) -> Opened:
+    async def attach(
+        self, caller: Caller, session_id: SessionId, step_up_id: StepUpId | None, repeat: RepeatKey | None = None
+    ) -> Opened:
         """Continue a session on the caller's device; an older device side gives way."""
         async with self._uow() as unit:
+            made = await made_before(unit, caller, repeat)
+            if made is not None:
+                return await self._again(unit, made)
             row = await unit.of(SessionStore).lock(session_id)
             if row is None or row.person_id != caller.person_id:
                 raise session_unknown()
             if row.state is SessionState.CLOSED:
-                raise Problem(409, "session_closed", f"The session has ended ({row.close_reason}); open a new one.")
+                raise _closed(row)
             host = await self._reachable(unit, caller, row.host_id, row.session_user)
             if not self._resumes(caller, row):
                 act = Act("attach", row.host_id, row.profile, row.session_user)
@@ -98,6 +119,7 @@ class Sessions:
             if record is None:
                 raise session_unknown()
             _tell(unit, record, caller, "terminal.attach", "attached")
+            await remember_made(unit, caller, repeat, Made(record.id, record.attach_seq))
         return self._opened(record, host)
 
     async def list(self, caller: Caller, *, closed: bool) -> list[SessionView]:
@@ -132,6 +154,35 @@ class Sessions:
             raise Problem(409, "host_unavailable", detail)
         return host
 
+    async def _check_limits(self, unit: Unit, caller: Caller, host_id: HostId) -> None:
+        limits = self._limits
+        of_person, on_host = await unit.of(SessionStore).live(caller.person_id, host_id)
+        bounds = ((of_person, limits.max_sessions_per_person), (on_host, limits.max_sessions_per_host))
+        waits = [live.ends_in_s for live, most in bounds if live.count >= most]
+        if waits:
+            raise Problem(
+                429,
+                "session_limit",
+                "Too many open sessions. `bothy sessions` lists yours, `bothy close` ends one.",
+                retry_after_s=max(1, math.ceil(max(waits))),
+            )
+        too_early_s = await unit.of(SessionStore).opened_too_early(caller.person_id, limits.open_rate)
+        if too_early_s > 0:
+            raise too_often(too_early_s)
+
+    async def _again(self, unit: Unit, made: Made) -> Opened:
+        """The answer of an open or attach that was carried out, with a new stream token."""
+        session_id = SessionId(made.id)
+        record = (await unit.of(SessionStore).rows([session_id])).get(session_id)
+        host = None if record is None else await find_host(unit, record.host_id)
+        if record is None or host is None:
+            raise session_unknown()
+        if record.state is SessionState.CLOSED:
+            raise _closed(record)
+        if record.attach_seq != made.attach_seq:
+            raise Problem(409, "replaced", "The session was attached again meanwhile; that attach holds it.")
+        return self._opened(record, host)
+
     def _resumes(self, caller: Caller, row: SessionRecord) -> bool:
         if caller.device_id != row.device_id:
             return False
@@ -143,6 +194,10 @@ class Sessions:
         token, life = self._tokens.mint(StreamToken(record.id, record.device_id, record.attach_seq))
         assert host.channel_key is not None
         return Opened(record, token, life, host.channel_key)
+
+
+def _closed(record: SessionRecord) -> Problem:
+    return Problem(409, "session_closed", f"The session has ended ({record.close_reason}); open a new one.")
 
 
 async def end_sessions(

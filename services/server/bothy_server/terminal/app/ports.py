@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 from uuid import UUID
 
+from bothy_server.kernel.rates import Rate
 from bothy_server.kernel.unit import Signal
 from bothy_server.terminal.domain.session import SessionState
 from bothy_wire.frames import CloseReason, OpenFailure
@@ -53,6 +54,14 @@ class SessionView:
     device_name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Live:
+    """How many sessions are not closed, and in how many seconds the first of them ends by its age."""
+
+    count: int
+    ends_in_s: float
+
+
 PairOutcome = Literal["granted", "denied", "superseded", "closed"]
 
 
@@ -92,8 +101,11 @@ class SessionStore(Protocol):
     async def live_of_host(self, host_id: HostId) -> list[SessionRecord]:
         """Every session of a host that is not closed."""
 
-    async def live_counts(self, person_id: PersonId, host_id: HostId) -> tuple[int, int]:
-        """How many sessions are not closed: of the person, of the host. Nobody else counts either until the unit ends."""
+    async def live(self, person_id: PersonId, host_id: HostId) -> tuple[Live, Live]:
+        """The sessions that are not closed: of the person, of the host. Nobody else counts either until the unit ends."""
+
+    async def opened_too_early(self, person_id: PersonId, rate: Rate) -> float:
+        """How many seconds too early one more session of the person would come, whatever became of the others; or 0."""
 
     async def attach(self, session_id: SessionId, device_id: DeviceId) -> SessionRecord | None:
         """Raise ``attach_seq`` of a session that is not closed and make ``device_id`` its device."""

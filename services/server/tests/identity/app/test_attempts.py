@@ -99,6 +99,20 @@ async def test_of_failures_at_once_on_two_nodes_as_many_are_answered_as_the_rate
     assert sorted(answers) == [WRONG] * 3 + [TOO_MANY] * 7
 
 
+async def test_a_short_code_is_not_even_judged_once_there_were_too_many(attempts, other_node):
+    """Right or wrong, at once or one by one, on one node or two: so many guesses and no more."""
+    person_id, judged = uuid4(), []
+
+    async def guess(node):
+        async with node.guarding("user_code", person_id, wrong="user_code_invalid"):
+            judged.append(node)
+
+    answers = await asyncio.gather(*(guess(node) for node in (attempts, other_node) * 5), return_exceptions=True)
+    assert len(judged) == 3
+    assert [(each.status, each.code) for each in answers if each is not None] == [TOO_MANY] * 7
+    assert await tried(attempts, person_id, "user_code") == TOO_MANY
+
+
 async def test_the_attempts_own_unit_is_over_before_it_is_counted(attempts, rows):
     """Units do not nest, and the count stays although the attempt rolled back."""
     device_id, host_id = uuid4(), rows.new_id()

@@ -8,7 +8,9 @@ from uuid import UUID
 import pytest
 
 from bothy_server.identity.app.api import StreamToken, add_owner
+from bothy_server.kernel.caller import RepeatKey
 from bothy_server.kernel.problems import Problem
+from bothy_server.kernel.rates import Rate
 from bothy_server.terminal.app.open_session import SessionLimits, Sessions
 from bothy_server.terminal.domain.session import SessionState
 from bothy_server.terminal.domain.signals import SessionOpen
@@ -16,7 +18,11 @@ from bothy_server.terminal.domain.signals import SessionOpen
 NOBODY = UUID(int=1)
 RESUME_WINDOW_S = 3600
 LIMITS = SessionLimits(
-    max_sessions_per_person=3, max_sessions_per_host=4, max_duration=7200, resume_window=RESUME_WINDOW_S
+    max_sessions_per_person=3,
+    max_sessions_per_host=4,
+    open_rate=Rate(30, 60),
+    max_duration=7200,
+    resume_window=RESUME_WINDOW_S,
 )
 OPENING, ACTIVE, DETACHED, CLOSED = SessionState
 
@@ -45,9 +51,9 @@ async def refusal(rows, attempt):
     return raised.value.status, raised.value.code
 
 
-def attempt(sessions, device, host, step_up_id=NOBODY):
+def attempt(sessions, device, host, step_up_id=NOBODY, repeat=None):
     """An open that has everything but, unless given, the step-up."""
-    return sessions.open(device.caller, host.id, "shell", "alex-shell", step_up_id)
+    return sessions.open(device.caller, host.id, "shell", "alex-shell", step_up_id, repeat)
 
 
 async def opened(sessions, rows, device, host, **act):
@@ -178,6 +184,101 @@ async def test_opens_at_once_do_not_pass_the_bound_together(new_sessions, rows, 
     attempts = [opened(sessions, rows, device, host) for _ in range(5)]
     results = await asyncio.gather(*attempts, return_exceptions=True)
     assert sorted(type(each).__name__ for each in results) == ["Opened"] * 2 + ["Problem"] * 3
+
+
+async def test_a_bound_says_when_the_first_of_the_sessions_ends_by_its_age(new_sessions, rows, device, host, link):
+    session = await rows.session(device, host)
+    ending = "UPDATE terminal_sessions SET expires_at = clock_timestamp() + interval '1000 s' WHERE id = :id"
+    await rows.run(ending, id=session.id)
+    for bound in ("max_sessions_per_person", "max_sessions_per_host"):
+        with pytest.raises(Problem) as raised:
+            await attempt(new_sessions(**{bound: 1}), device, host)
+        assert raised.value.code == "session_limit"
+        assert 900 < raised.value.retry_after_s <= 1000
+
+
+async def test_opens_of_a_person_have_a_rate_whatever_became_of_the_sessions(new_sessions, rows, device, host, link):
+    sessions = new_sessions(open_rate=Rate(2, 3600))
+    for _ in range(2):
+        await sessions.close(device.caller, (await opened(sessions, rows, device, host)).record.id)
+    phone, other = await rows.device(device.person_id), await rows.device()
+    await rows.grant(other, host)
+    for caller in (device, phone):
+        before = await rows.content()
+        with pytest.raises(Problem) as raised:
+            await attempt(sessions, caller, host)
+        assert await rows.content() == before
+        assert (raised.value.status, raised.value.code) == (429, "rate_limited")
+        assert 3500 < raised.value.retry_after_s <= 3600
+    await opened(sessions, rows, other, host)
+    later = "UPDATE terminal_sessions SET opened_at = opened_at - make_interval(secs => :s) WHERE person_id = :id"
+    await rows.run(later, s=raised.value.retry_after_s, id=device.person_id)
+    await opened(sessions, rows, phone, host)
+
+
+# ---- sent twice ----------------------------------------------------------------------------------------------------
+
+REPEAT = RepeatKey("one", bytes(32), 3600)
+
+
+async def test_an_open_that_is_sent_again_opens_nothing_and_gets_a_new_token(
+    sessions, rows, tokens, device, host, link
+):
+    """Its step-up is spent and asked for no more; no limit and no absent host matters any more."""
+    step_up_id = await rows.step_up(device, host)
+    first = await attempt(sessions, device, host, step_up_id, REPEAT)
+    rows.clock.advance(1)
+    before = await rows.content()
+    again = await attempt(sessions, device, host, step_up_id, REPEAT)
+    assert await rows.content() == before
+    assert replace(again, stream_token=first.stream_token) == first
+    assert again.stream_token != first.stream_token
+    assert tokens.read(StreamToken, again.stream_token) == StreamToken(first.record.id, device.id, 1)
+    assert sessions.opened == 1
+
+
+async def test_an_open_that_was_refused_may_be_sent_again(sessions, rows, device, host, link):
+    assert await refusal(rows, attempt(sessions, device, host, repeat=REPEAT)) == (401, "step_up_required")
+    await attempt(sessions, device, host, await rows.step_up(device, host), REPEAT)
+
+
+async def test_an_open_sent_twice_at_once_opens_one_session(sessions, rows, device, host, link):
+    step_up_id = await rows.step_up(device, host)
+    answers = await asyncio.gather(*(attempt(sessions, device, host, step_up_id, REPEAT) for _ in range(4)))
+    assert len({each.record.id for each in answers}) == 1
+    assert sessions.opened == 1
+
+
+async def test_an_attach_that_is_sent_again_raises_nothing(sessions, rows, tokens, device, host, link):
+    session = await rows.session(device, host, DETACHED)
+    first = await sessions.attach(device.caller, session.id, None, REPEAT)
+    before = await rows.content()
+    again = await sessions.attach(device.caller, session.id, None, REPEAT)
+    assert await rows.content() == before
+    assert again.record == first.record
+    assert tokens.read(StreamToken, again.stream_token) == StreamToken(session.id, device.id, 2)
+
+
+async def test_a_repeat_gets_no_token_for_a_session_that_went_on_elsewhere_or_ended(sessions, rows, device, host, link):
+    opening, attaching = REPEAT, RepeatKey("two", bytes(32), 3600)
+    session_id = (await attempt(sessions, device, host, await rows.step_up(device, host), opening)).record.id
+    await sessions.attach(device.caller, session_id, None, attaching)
+    again = attempt(sessions, device, host, repeat=opening)
+    assert await refusal(rows, again) == (409, "replaced")
+    await sessions.attach(device.caller, session_id, None)
+    again = sessions.attach(device.caller, session_id, None, attaching)
+    assert await refusal(rows, again) == (409, "replaced")
+    await sessions.close(device.caller, session_id)
+    again = sessions.attach(device.caller, session_id, None, attaching)
+    assert await refusal(rows, again) == (409, "session_closed")
+
+
+async def test_a_key_of_another_request_is_refused_before_the_step_up(sessions, rows, device, host, link):
+    await attempt(sessions, device, host, await rows.step_up(device, host), REPEAT)
+    other = RepeatKey("one", bytes(31) + b"\1", 3600)
+    step_up_id = await rows.step_up(device, host)
+    again = attempt(sessions, device, host, step_up_id, other)
+    assert await refusal(rows, again) == (422, "idempotency_mismatch")
 
 
 # ---- attach ---------------------------------------------------------------------------------------------------------

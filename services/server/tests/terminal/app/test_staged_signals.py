@@ -9,6 +9,7 @@ from bothy_server.hosts.app.transitions import Transitions
 from bothy_server.hosts.domain.host import HostState
 from bothy_server.hosts.domain.signals import HostClose
 from bothy_server.kernel.problems import Problem
+from bothy_server.kernel.rates import Rate
 from bothy_server.terminal.app.host_sessions import HostSessions
 from bothy_server.terminal.app.open_session import SessionLimits, Sessions
 from bothy_server.terminal.app.owner_sessions import OwnerSessions
@@ -32,7 +33,7 @@ async def lab(rows):
 
 @pytest.fixture
 def sessions(rows, tokens):
-    return Sessions(rows.uow, tokens, rows.clock, Connected(), SessionLimits(16, 32, 3600, 3600))
+    return Sessions(rows.uow, tokens, rows.clock, Connected(), SessionLimits(16, 32, Rate(30, 60), 3600, 3600))
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from bothy_server.hosts.app.directory import Directory, Listed
 from bothy_server.hosts.app.pairing import Pairing, host_unknown
 from bothy_server.hosts.app.transitions import Transitions
 from bothy_server.hosts.domain.host import HostState
+from bothy_server.identity.app.api import Attempts
 from bothy_server.platform.operations import AnonymousCall, Call, operation
 from bothy_wire.frames import Key, Name, Signature
 from bothy_wire.ids import HostId, StepUpId
@@ -56,7 +57,7 @@ class Confirmed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class CodeMade(msgspec.Struct, frozen=True):
-    """A pairing code; it is shown once."""
+    """A pairing code; it is shown once. A repeat of the request that made it is answered ``already_issued`` instead."""
 
     code: str
     expires_in_s: float
@@ -102,6 +103,7 @@ class Hosts:
     directory: Directory
     pairing: Pairing
     transitions: Transitions
+    attempts: Attempts
 
     @operation("GET", "/api/v1/hosts")
     async def list_hosts(self, call: Call[None]) -> HostList:
@@ -128,7 +130,7 @@ class Hosts:
     async def create_host(self, call: Call[HostWanted]) -> HostBody:
         """Add a host, which the caller owns. Operators only."""
         caller, step_up_id = call.caller, StepUpId(call.body.step_up_id)
-        host = await self.pairing.create(call.body.name, caller.person_id, caller, step_up_id)
+        host = await self.pairing.create(call.body.name, caller.person_id, caller, step_up_id, call.repeat)
         return _body(await self.directory.get(caller, host.id))
 
     @operation(
@@ -140,7 +142,8 @@ class Hosts:
     )
     async def create_pairing_code(self, call: Call[Confirmed]) -> CodeMade:
         """A code to pair a machine with, shown once. A host that is paired loses its keys and its sessions now."""
-        made = await self.pairing.issue_code(_host_id(call), call.caller, StepUpId(call.body.step_up_id))
+        step_up_id = StepUpId(call.body.step_up_id)
+        made = await self.pairing.issue_code(_host_id(call), call.caller, step_up_id, call.repeat)
         return CodeMade(*made)
 
     @operation(
@@ -178,7 +181,8 @@ class Hosts:
     async def pair_host(self, call: AnonymousCall[PairWanted]) -> PairMade:
         """Give a host the keys of the machine that shows its code. Called by the host service."""
         body = call.body
-        paired = await self.pairing.pair(body.code, body.signing_key, body.channel_key, body.signature)
+        async with self.attempts.guarding("code", call.address, wrong="pairing_code_invalid"):
+            paired = await self.pairing.pair(body.code, body.signing_key, body.channel_key, body.signature)
         host = paired.host
         return PairMade(host.id, host.name, host.state.value, host.pairing_seq, paired.join)
 

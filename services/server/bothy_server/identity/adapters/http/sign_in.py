@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta
 
-from bothy_server.identity.app.api import Tokens
+from bothy_server.identity.app.api import Attempts, Tokens
 from bothy_server.identity.app.login import Login, NewDevice
 from bothy_server.platform.operations import AnonymousCall, operation
 from bothy_wire.frames import Challenge, Key, Name, Signature
@@ -19,13 +19,14 @@ Code = Annotated[str, Meta(min_length=1, max_length=128)]
 
 
 class Redeem(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Body of ``POST /auth/invites/redeem``."""
+    """Body of ``POST /auth/invites/redeem``. ``kind`` is signed when it is ``browser``."""
 
     code: Code
     name: Name
     signing_key: Key
     channel_key: Key
     signature: Signature
+    kind: Literal["cli", "browser"] = "cli"
 
 
 class Redeemed(msgspec.Struct, frozen=True):
@@ -76,6 +77,7 @@ class SignIn:
 
     login: Login
     tokens: Tokens
+    attempts: Attempts
 
     @operation(
         "POST",
@@ -86,8 +88,9 @@ class SignIn:
     async def redeem_invite(self, call: AnonymousCall[Redeem]) -> Redeemed:
         """Add a device of the person that an invite is for."""
         body = call.body
-        new = NewDevice(body.code, body.name, body.signing_key, body.channel_key, body.signature)
-        made = await self.login.redeem(new)
+        new = NewDevice(body.code, body.name, body.signing_key, body.channel_key, body.signature, body.kind)
+        async with self.attempts.guarding("code", call.address, wrong="invite_invalid"):
+            made = await self.login.redeem(new)
         return Redeemed(made.device_id, made.person_id, made.person_name)
 
     @operation("POST", "/api/v1/auth/challenge")
@@ -95,11 +98,13 @@ class SignIn:
         """A challenge for a device to sign. A device that does not exist gets one too."""
         return ChallengeMade(*await self.login.challenge(DeviceId(call.body.device_id)))
 
-    @operation("POST", "/api/v1/auth/token", refuses={401: ("login_refused",)})
+    @operation("POST", "/api/v1/auth/token", refuses={401: ("login_refused", "sign_in_required")})
     async def make_access_token(self, call: AnonymousCall[TokenWanted]) -> TokenMade:
         """An access token, for a signed challenge. So it is made anew, too: there is no refresh token to steal."""
         body = call.body
-        return TokenMade(*await self.login.token(DeviceId(body.device_id), body.challenge, body.signature))
+        device_id = DeviceId(body.device_id)
+        async with self.attempts.guarding("login", device_id, wrong="login_refused"):
+            return TokenMade(*await self.login.token(device_id, body.challenge, body.signature))
 
     @operation("GET", "/.well-known/jwks.json", max_age_s=60)
     async def list_keys(self, call: AnonymousCall[None]) -> Jwks:  # noqa: ARG002 - an operation takes a call

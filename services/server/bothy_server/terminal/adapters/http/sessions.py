@@ -114,20 +114,20 @@ class TerminalSessions:
         refuses={
             **_REACHABLE,
             404: ("host_unknown",),
-            409: ("host_not_active", "host_unavailable"),
+            409: ("host_not_active", "host_unavailable", "session_closed", "replaced"),
             422: ("profile_unknown", "user_unknown"),
-            429: ("session_limit",),
+            429: ("session_limit", "rate_limited"),
         },
         repeatable=True,
     )
     async def open_session(self, call: Call[OpenWanted]) -> OpenedBody:
         """Open a terminal."""
         body = call.body
-        return _opened(
-            await self.sessions.open(
-                call.caller, HostId(body.host_id), body.profile, body.session_user, StepUpId(body.step_up_id)
-            )
+        host_id, step_up_id = HostId(body.host_id), StepUpId(body.step_up_id)
+        opened = await self.sessions.open(
+            call.caller, host_id, body.profile, body.session_user, step_up_id, call.repeat
         )
+        return _opened(opened)
 
     @operation("GET", "/api/v1/terminal/sessions/{session_id}", refuses=_UNKNOWN)
     async def get_session(self, call: Call[None]) -> SessionBody:
@@ -140,7 +140,7 @@ class TerminalSessions:
         refuses={
             **_REACHABLE,
             404: ("session_unknown", "host_unknown"),
-            409: ("session_closed", "host_not_active", "host_unavailable"),
+            409: ("session_closed", "host_not_active", "host_unavailable", "replaced"),
         },
         repeatable=True,
     )
@@ -148,7 +148,7 @@ class TerminalSessions:
         """Continue a session on the caller's device; the device that has it gives way."""
         given = call.body.step_up_id
         step_up_id = None if given is None else StepUpId(given)
-        return _opened(await self.sessions.attach(call.caller, _session_id(call), step_up_id))
+        return _opened(await self.sessions.attach(call.caller, _session_id(call), step_up_id, call.repeat))
 
     @operation("POST", "/api/v1/terminal/sessions/{session_id}/close", refuses=_UNKNOWN)
     async def close_session(self, call: Call[Empty]) -> SessionBody:

@@ -10,7 +10,8 @@ from uuid import UUID
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bothy_server.terminal.app.ports import Moved, NewSession, Pairing, SessionRecord, SessionView
+from bothy_server.kernel.rates import Rate
+from bothy_server.terminal.app.ports import Live, Moved, NewSession, Pairing, SessionRecord, SessionView
 from bothy_server.terminal.domain.session import SessionState
 from bothy_wire.frames import CloseReason, OpenFailure
 from bothy_wire.ids import DeviceId, HostId, PersonId, SessionId
@@ -49,9 +50,18 @@ _LIVE_OF_HOST = text(f"""
     WHERE s.host_id = :host_id AND s.state <> 'closed'
 """)
 _LOCK_COUNTS = text("SELECT pg_advisory_xact_lock(:first), pg_advisory_xact_lock(:second)")
-_LIVE_COUNTS = text("""
-    SELECT (SELECT count(*) FROM terminal_sessions WHERE person_id = :person_id AND state <> 'closed') AS of_person,
-           (SELECT count(*) FROM terminal_sessions WHERE host_id = :host_id AND state <> 'closed') AS of_host
+_LIVE = """
+    SELECT count(*) AS live, extract(epoch FROM min(expires_at) - clock_timestamp()) AS ends_in_s
+    FROM terminal_sessions WHERE {whose} AND state <> 'closed'
+"""
+_LIVE_OF_PERSON = text(_LIVE.format(whose="person_id = :person_id"))
+_LIVE_ON_HOST = text(_LIVE.format(whose="host_id = :host_id"))
+# The newest one that stands in the way; after it has left the period there is room.
+_TOO_EARLY = text("""
+    SELECT extract(epoch FROM opened_at - clock_timestamp()) + :period_s AS wait_s
+    FROM terminal_sessions
+    WHERE person_id = :person_id AND opened_at > clock_timestamp() - make_interval(secs => :period_s)
+    ORDER BY opened_at DESC OFFSET :before LIMIT 1
 """)
 _ATTACH = text(f"""
     UPDATE terminal_sessions s SET attach_seq = attach_seq + 1, device_id = :device_id FROM hosts h
@@ -144,15 +154,21 @@ class PostgresSessionStore:
         """See the port."""
         return [to_record(row) for row in await self._connection.execute(_LIVE_OF_HOST, {"host_id": host_id})]
 
-    async def live_counts(self, person_id: PersonId, host_id: HostId) -> tuple[int, int]:
+    async def live(self, person_id: PersonId, host_id: HostId) -> tuple[Live, Live]:
         """See the port."""
         # A statement of its own: the counts must see what the former holder committed. In one order, so that no two wait
         # for each other.
         first, second = sorted((_lock_key(person_id), _lock_key(host_id)))
         await self._connection.execute(_LOCK_COUNTS, {"first": first, "second": second})
-        values = {"person_id": person_id, "host_id": host_id}
-        row = (await self._connection.execute(_LIVE_COUNTS, values)).one()
-        return row.of_person, row.of_host
+        of_person = (await self._connection.execute(_LIVE_OF_PERSON, {"person_id": person_id})).one()
+        on_host = (await self._connection.execute(_LIVE_ON_HOST, {"host_id": host_id})).one()
+        return _live(of_person), _live(on_host)
+
+    async def opened_too_early(self, person_id: PersonId, rate: Rate) -> float:
+        """See the port."""
+        values = {"person_id": person_id, "period_s": rate.period_s, "before": rate.count - 1}
+        found = (await self._connection.execute(_TOO_EARLY, values)).first()
+        return 0.0 if found is None else float(found.wait_s)
 
     async def attach(self, session_id: SessionId, device_id: DeviceId) -> SessionRecord | None:
         """See the port."""
@@ -208,6 +224,10 @@ class PostgresSessionStore:
 def _lock_key(subject: UUID) -> int:
     """The random half of an id; always negative, as the keys of the other advisory locks are not."""
     return int.from_bytes(subject.bytes[8:], signed=True)
+
+
+def _live(row: Row[Any]) -> Live:
+    return Live(row.live, float(row.ends_in_s or 0))
 
 
 def _maybe(row: Row[Any] | None) -> SessionRecord | None:

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from bothy_server.terminal.app.ports import NewSession, SessionStore
+from bothy_server.kernel.rates import Rate
+from bothy_server.terminal.app.ports import Live, NewSession, SessionStore
 from bothy_server.terminal.domain.session import TRANSITIONS, SessionState, sources
 
 OPENING, ACTIVE, DETACHED, CLOSED = SessionState
@@ -99,6 +100,44 @@ async def test_a_host_starts_its_own_sessions_only(rows, device, host):
     assert await rows.record(row.id) == row
 
 
+async def counts(unit, device, host):
+    """Sessions of the person and on the host."""
+    return tuple(live.count for live in await unit.of(SessionStore).live(device.person_id, host.id))
+
+
+async def test_the_first_end_by_age_is_told_with_the_counts(rows, device, host):
+    other = await rows.device()
+    await rows.grant(other, host)
+    for who, of, ends_in_s in ((device, host, 5000), (other, host, 3000), (device, await rows.host(device), 1000)):
+        row = await rows.session(who, of)
+        ending = (
+            "UPDATE terminal_sessions SET expires_at = clock_timestamp() + make_interval(secs => :s) WHERE id = :id"
+        )
+        await rows.run(ending, id=row.id, s=ends_in_s)
+    await rows.session(device, host, SessionState.CLOSED)
+    nobody = await rows.device()
+    async with rows.uow() as unit:
+        of_person, on_host = await unit.of(SessionStore).live(device.person_id, host.id)
+        assert of_person == Live(2, pytest.approx(1000, abs=60))
+        assert on_host == Live(2, pytest.approx(3000, abs=60))
+        none = await unit.of(SessionStore).live(nobody.person_id, rows.new_id())
+        assert none == (Live(0, 0), Live(0, 0))
+
+
+async def test_one_session_more_is_too_early_until_the_rate_has_room(rows, device, host):
+    """Whatever became of the sessions, and nobody else's count."""
+    other = await rows.device()
+    await rows.grant(other, host)
+    for age_s, who in ((3601, device), (3000, device), (1200, device), (60, other), (0, device)):
+        row = await rows.session(who, host, SessionState.CLOSED if age_s == 1200 else SessionState.OPENING)
+        aged = "UPDATE terminal_sessions SET opened_at = clock_timestamp() - make_interval(secs => :s) WHERE id = :id"
+        await rows.run(aged, id=row.id, s=age_s)
+    async with rows.uow() as unit:
+        store = unit.of(SessionStore)
+        waits = [await store.opened_too_early(device.person_id, Rate(count, 3600)) for count in (1, 2, 3, 4)]
+    assert waits == [pytest.approx(3600, abs=60), pytest.approx(2400, abs=60), pytest.approx(600, abs=60), 0]
+
+
 @pytest.mark.parametrize("same", ["person", "host"])
 async def test_counts_wait_for_a_unit_that_may_add_one(rows, device, host, same):
     """Two nodes that counted at once would both find room for the last session."""
@@ -107,11 +146,11 @@ async def test_counts_wait_for_a_unit_that_may_add_one(rows, device, host, same)
 
     async def count():
         async with rows.uow() as unit:
-            return await unit.of(SessionStore).live_counts(other_device.person_id, other_host.id)
+            return await counts(unit, other_device, other_host)
 
     new = NewSession(host.id, device.person_id, device.id, "shell", "alex-shell", 3600)
     async with rows.uow() as unit:
-        assert await unit.of(SessionStore).live_counts(device.person_id, host.id) == (0, 0)
+        assert await counts(unit, device, host) == (0, 0)
         counting = asyncio.create_task(count())
         await rows.blocked()
         await unit.of(SessionStore).add(rows.new_id(), new)
@@ -122,11 +161,11 @@ async def test_counts_of_others_do_not_wait(rows, device, host):
     other_device = await rows.device()
     other_host = await rows.host(other_device)
     async with rows.uow() as unit:
-        await unit.of(SessionStore).live_counts(device.person_id, host.id)
+        await counts(unit, device, host)
 
         async def count():
             async with rows.uow() as unit:
-                return await unit.of(SessionStore).live_counts(other_device.person_id, other_host.id)
+                return await counts(unit, other_device, other_host)
 
         assert await asyncio.create_task(count()) == (0, 0)
 
@@ -137,10 +176,10 @@ async def test_opens_across_persons_and_hosts_never_wait_for_one_another_in_a_ci
 
     async def open_one(device, host):
         async with rows.uow() as unit:
-            counts = await unit.of(SessionStore).live_counts(device.person_id, host.id)
+            found = await counts(unit, device, host)
             new = NewSession(host.id, device.person_id, device.id, "shell", "alex-shell", 3600)
             await unit.of(SessionStore).add(rows.new_id(), new)
-        return counts
+        return found
 
     async with asyncio.TaskGroup() as tasks:
         opened = [tasks.create_task(open_one(device, host)) for device in devices for host in hosts]
