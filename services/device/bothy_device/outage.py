@@ -19,11 +19,11 @@ from bothy_device.reconnect import Phase, State
 from bothy_wire.close_codes import CloseCode, text_of
 
 SHOWN_AFTER = 1.0
-"""Seconds that an outage lasts before anybody is bothered with it."""
+"""Seconds that an outage lasts before anybody is bothered with it. No key: most are over by then, and nobody wonders sooner."""
 BACK_FOR = 3.0
-"""Seconds that the end of an outage stays on the screen."""
+"""Seconds that the end of an outage stays on the screen. No key: time to read four words."""
 _NAME = 18
-"""Characters of a host's name."""
+"""Characters of a host's name, so that the longest line fits on 80 columns."""
 
 # Short: a cause, the next try and both keys fit on a line of 80 columns.
 NETWORK = "your network is down"

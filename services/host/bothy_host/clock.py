@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 
 LOOK_EVERY = 2.0
-"""Seconds between two looks at the clocks."""
+"""Seconds between two looks at the clocks. No key: a look costs nothing, and nobody waits for a wake-up sooner."""
 ASLEEP = 2.0
-"""Seconds asleep that count: connections outlive a shorter sleep."""
+"""Seconds asleep that count. No key: what a connection outlives is far below its ping timeout and far above a clock's error."""
 
 
 def steady() -> float:
@@ -18,7 +18,10 @@ def steady() -> float:
 
 
 async def watch_sleep(woke: Callable[[], None], slept: Callable[[], float] | None = None) -> None:
-    """Call ``woke`` after each sleep of this machine. ``slept`` tells the seconds asleep since boot."""
+    """Call ``woke`` after each sleep of this machine. ``slept`` tells the seconds asleep since boot.
+
+    The device has its own: both share the wire only, which knows no clock.
+    """
     slept = slept or _slept
     before = slept()
     while True:

@@ -24,7 +24,7 @@ from bothy_wire.limits import LINEAGE_BYTES
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 0.005
-"""Until a screen that was behind is looked at again."""
+"""Until a screen that was behind is looked at again. No key: a terminal's frame is three times as long."""
 
 
 class Listener(Protocol):
