@@ -7,6 +7,7 @@ The access token is fetched with the device's key, kept in memory only, and fetc
 from __future__ import annotations
 
 import http
+import re
 import uuid
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -19,6 +20,7 @@ from msgspec import Struct
 
 from bothy_device import texts, tls
 from bothy_device.failure import Failure, Unreachable
+from bothy_device.reconnect import LATER
 from bothy_device.state import Login
 from bothy_wire.codes import code_hash
 from bothy_wire.signing import Purpose, sign
@@ -282,9 +284,10 @@ class Rest:
             return Unreachable(f"{self._origin} answered {response.status_code} ({name}); is it a bothy relay?")
         words = texts.problem(told.code, told.detail)
         wait = response.headers.get("Retry-After", "")
-        if wait.isascii() and wait.isdigit():
-            words += f" (in {wait} s)"
-        return Failure(words, code=told.code)
+        retry_after = int(wait) if re.fullmatch(r"[0-9]{1,9}", wait) else 0
+        if retry_after and told.code in LATER:
+            words += f" (in {retry_after} s)"
+        return Failure(words, code=told.code, retry_after=retry_after)
 
 
 _KNOWN_STATUS = frozenset(status.value for status in http.HTTPStatus)

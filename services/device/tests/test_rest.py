@@ -82,7 +82,23 @@ async def test_a_refusal_has_its_code_and_says_when_to_try_again(rest, relay):
     relay.refusals["/hosts"] = (503, "unavailable", {"Retry-After": "7"})
     with pytest.raises(Failure, match=r"cannot reach its database; try again in a moment \(in 7 s\)") as refused:
         await rest.hosts()
-    assert refused.value.code == "unavailable"
+    assert (refused.value.code, refused.value.retry_after) == ("unavailable", 7)
+
+
+@pytest.mark.parametrize(
+    ("code", "told", "retry_after", "words"),
+    [
+        ("rate_limited", "20", 20, r"wait a moment and try again \(in 20 s\)$"),
+        ("rate_limited", "Mon, 30 Nov 2026", 0, "wait a moment and try again$"),
+        ("rate_limited", "9" * 5000, 0, "wait a moment and try again$"),
+        ("session_limit", "86000", 86000, "end one with bothy close$"),
+    ],
+)
+async def test_a_time_to_wait_is_told_where_waiting_helps(rest, relay, code, told, retry_after, words):
+    relay.refusals["/hosts"] = (429, code, {"Retry-After": told})
+    with pytest.raises(Failure, match=words) as refused:
+        await rest.hosts()
+    assert refused.value.retry_after == retry_after
 
 
 @pytest.mark.parametrize(

@@ -63,10 +63,18 @@ class FakeDevice:
         await self._rest.aclose()
 
     async def rest(
-        self, method: str, path: str, body: dict[str, Any] | None = None, *, url: str | None = None
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        *,
+        url: str | None = None,
+        key: str | None = None,
     ) -> Answer:
-        """One call below ``/api/v1``, with the access token when there is one."""
+        """One call below ``/api/v1``, with the access token when there is one; ``key`` is its ``Idempotency-Key``."""
         headers = {"Authorization": f"Bearer {self.access_token}"} if self.access_token else {}
+        if key is not None:
+            headers["Idempotency-Key"] = key
         answer = await self._rest.request(method, f"{url or self.url}/api/v1{path}", json=body, headers=headers)
         return Answer(answer.status_code, answer.json(), answer.headers)
 
