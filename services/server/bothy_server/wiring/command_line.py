@@ -10,13 +10,16 @@ from bothy_server import limits
 from bothy_server.cluster.adapters.postgres.signals import notifier
 from bothy_server.cluster.app.node_registry import NodeDirectory
 from bothy_server.hosts.app.control_links import ControlLinks
+from bothy_server.hosts.app.naming import Naming
 from bothy_server.hosts.app.pairing import Pairing
 from bothy_server.hosts.app.transitions import Transitions
+from bothy_server.identity.app.grants import Grants
 from bothy_server.identity.app.login import Login
 from bothy_server.kernel.unit import Event
 from bothy_server.platform.settings import Settings
 from bothy_server.platform.unit_of_work import SqlUnitOfWork
 from bothy_server.terminal.app.host_sessions import HostSessions
+from bothy_server.terminal.app.right_losses import RightLosses
 from bothy_server.wiring import shared_use_cases
 from bothy_server.wiring.process import STORES, foundation, reach
 from bothy_server.wiring.signals import outbound
@@ -29,6 +32,8 @@ class Admin:
     login: Login
     pairing: Pairing
     transitions: Transitions
+    naming: Naming
+    grants: Grants
     nodes: NodeDirectory
     tell_keys_changed: Callable[[], Awaitable[None]]
 
@@ -50,6 +55,8 @@ async def admin(settings: Settings) -> AsyncIterator[Admin]:
             shared_use_cases.login(base, uow, tokens),
             shared_use_cases.pairing(base, uow, tokens, host_sessions),
             Transitions(uow, host_sessions),
+            Naming(uow),
+            Grants(uow, base.clock, RightLosses()),
             NodeDirectory(uow, limits.registry(settings)),
             tell_keys_changed,
         )

@@ -13,11 +13,13 @@ from bothy_server.hosts.app.ports import HostStore
 from bothy_server.identity.adapters.postgres.attempts import PostgresAttemptStore
 from bothy_server.identity.adapters.postgres.challenges import PostgresChallengeStore
 from bothy_server.identity.adapters.postgres.device_logins import PostgresDeviceLoginStore
+from bothy_server.identity.adapters.postgres.grants import PostgresGrantStore
 from bothy_server.identity.adapters.postgres.persons import PostgresPersonStore
 from bothy_server.identity.adapters.postgres.repeats import PostgresRepeatStore
 from bothy_server.identity.adapters.postgres.rights import PostgresRightStore
 from bothy_server.identity.app.attempts import AttemptStore
 from bothy_server.identity.app.device_logins import DeviceLoginStore
+from bothy_server.identity.app.grants import GrantStore
 from bothy_server.identity.app.ports import ChallengeStore, PersonStore, RightStore
 from bothy_server.identity.app.repeats import RepeatStore
 from bothy_server.platform.clock import ClusterClock
@@ -36,6 +38,7 @@ STORES: StoreFactories = {
     ChallengeStore: PostgresChallengeStore,
     DeviceLoginStore: PostgresDeviceLoginStore,
     RightStore: PostgresRightStore,
+    GrantStore: PostgresGrantStore,
     AttemptStore: PostgresAttemptStore,
     RepeatStore: PostgresRepeatStore,
     HostStore: PostgresHostStore,

@@ -10,12 +10,15 @@ from bothy_server import limits
 from bothy_server.hosts.adapters.http.hosts import Hosts
 from bothy_server.hosts.adapters.sockets.control import ControlSockets
 from bothy_server.hosts.app.directory import Directory
+from bothy_server.hosts.app.naming import Naming
 from bothy_server.hosts.app.transitions import Transitions
+from bothy_server.identity.adapters.http.grants import HostGrants
 from bothy_server.identity.adapters.http.sign_in import SignIn
 from bothy_server.identity.adapters.http.step_ups import StepUps
 from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
 from bothy_server.identity.adapters.keystore.used import UsedTokens
 from bothy_server.identity.app.api import Attempts, Callers
+from bothy_server.identity.app.grants import Grants
 from bothy_server.identity.app.ports import TokenInvalid
 from bothy_server.identity.app.step_up import StepUp
 from bothy_server.identity.domain.tokens import ProbeToken
@@ -27,6 +30,7 @@ from bothy_server.terminal.adapters.http.sessions import TerminalSessions, not_u
 from bothy_server.terminal.adapters.sockets.side import SideSockets
 from bothy_server.terminal.app.open_session import Sessions
 from bothy_server.terminal.app.owner_sessions import OwnerSessions
+from bothy_server.terminal.app.right_losses import RightLosses
 from bothy_server.wiring import shared_use_cases
 from bothy_server.wiring.core import Core
 from bothy_server.wiring.process import Foundation
@@ -61,7 +65,8 @@ def public_app(
         *rest.routes(
             SignIn(shared_use_cases.login(base, uow, tokens), tokens, attempts),
             StepUps(step_up, attempts),
-            Hosts(Directory(uow, core.presence), pairing, Transitions(uow, core.host_sessions), attempts),
+            Hosts(Directory(uow, core.presence), pairing, Transitions(uow, core.host_sessions), Naming(uow), attempts),
+            HostGrants(Grants(uow, clock, RightLosses())),
             TerminalSessions(sessions, OwnerSessions(uow)),
         ),
     ]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bothy_server.hosts.app.pairing import host_unknown
 from bothy_server.hosts.app.ports import HostStore
 from bothy_server.hosts.app.presence import Presence
 from bothy_server.hosts.domain import presence
 from bothy_server.hosts.domain.host import Host
-from bothy_server.identity.app.api import Right, rights_of
+from bothy_server.identity.app.api import Right, host_unknown, rights_of
 from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.unit import UnitOfWork
 from bothy_wire.ids import HostId

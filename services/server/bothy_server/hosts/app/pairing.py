@@ -17,10 +17,12 @@ from bothy_server.identity.app.api import (
     Made,
     Tokens,
     add_owner,
+    check_manages,
+    check_owns,
     find_person,
+    host_unknown,
     made_before,
     remember_made,
-    right_of,
     spend_step_up,
 )
 from bothy_server.kernel.caller import Caller, RepeatKey
@@ -38,11 +40,6 @@ _CODE_INVALID = Problem(
     "pairing_code_invalid",
     "This pairing code is unknown, used or expired. Ask the host's owner or an operator for a new one.",
 )
-
-
-def host_unknown() -> Problem:
-    """One answer for a host that does not exist and one that the caller has nothing to do with."""
-    return Problem(404, "host_unknown", "There is no such host, or you have no right on it. `bothy hosts` lists yours.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +147,7 @@ class Pairing:
                 age = (self._clock.now() - time_of(made.id)).total_seconds()
                 return ALREADY_ISSUED, max(0.0, self._limits.code_ttl - age)
             host = await unit.of(HostStore).lock(host_id)
-            if caller is not None and not caller.is_operator:
-                right = await right_of(unit, caller.person_id, host_id)
-                if right is None or not right.owner:
-                    raise host_unknown()
+            await check_manages(unit, caller, host_id)
             if host is None or host.state is HostState.RETIRED:
                 raise host_unknown()
             if caller is not None:
@@ -189,9 +183,9 @@ class Pairing:
     async def confirm(self, caller: Caller, host_id: HostId, shown: str, step_up_id: StepUpId) -> Host:
         """An owner compared the fingerprint on the machine with ``shown``: the host becomes active."""
         async with self._uow() as unit:
-            right = await right_of(unit, caller.person_id, host_id)
             host = await unit.of(HostStore).lock(host_id)
-            if right is None or not right.owner or host is None:
+            await check_owns(unit, caller, host_id)
+            if host is None:
                 raise host_unknown()
             if host.state is HostState.ACTIVE and host.channel_key and fingerprint(host.channel_key) == shown:
                 return host

@@ -33,11 +33,14 @@ class HostStore(Protocol):
     async def find(self, name: str) -> Host | None:
         """The host of this name that is not retired."""
 
+    async def rename(self, host_id: HostId, name: str) -> bool:
+        """False when another host has the name: the unit is lost then, and must be refused."""
+
     async def add_code(self, code_id: UUID, host_id: HostId, code_hash: bytes, ttl_s: float) -> None:
         """Store a pairing code by hash. Earlier unused codes of the host are void."""
 
     async def use_code(self, code_hash: bytes) -> HostId | None:
-        """Spend an unexpired code. One caller wins."""
+        """Spend an unexpired code of a host in ``pending``, which is held until the unit ends. One caller wins."""
 
     async def prune_codes(self) -> int:
         """Forget expired codes; how many went."""

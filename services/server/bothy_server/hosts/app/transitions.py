@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from bothy_server.hosts.app.pairing import host_unknown
 from bothy_server.hosts.app.ports import HostEvents, HostStore
 from bothy_server.hosts.domain.host import DUPLICATE_CONNECTION, OPERATOR, Host, HostAct, HostState, sources
 from bothy_server.hosts.domain.signals import HostClose
-from bothy_server.identity.app.api import Act, right_of, spend_step_up
+from bothy_server.identity.app.api import Act, check_manages, host_unknown, spend_step_up
 from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.problems import Problem
-from bothy_server.kernel.unit import AuditEntry, Event, Unit, UnitOfWork
+from bothy_server.kernel.unit import AuditEntry, Event, UnitOfWork
 from bothy_wire.frames import CloseReason
 from bothy_wire.ids import HostId, StepUpId
 
@@ -41,7 +40,8 @@ class Transitions:
         """
         async with self._uow() as unit:
             host = await unit.of(HostStore).lock(host_id)
-            if host is None or not await _may_decide(unit, host_id, caller):
+            await check_manages(unit, caller, host_id)
+            if host is None:
                 raise host_unknown()
             if host.state is state:
                 return
@@ -56,13 +56,6 @@ class Transitions:
             person, device = (None, None) if caller is None else (caller.person_id, caller.device_id)
             unit.audit(AuditEntry("host.state", state.value, person_id=person, device_id=device, host_id=host_id))
             unit.emit(Event("host.updated", host_id=host_id))
-
-
-async def _may_decide(unit: Unit, host_id: HostId, caller: Caller | None) -> bool:
-    if caller is None or caller.is_operator:
-        return True
-    right = await right_of(unit, caller.person_id, host_id)
-    return right is not None and right.owner
 
 
 def _check(host: Host, state: HostState) -> None:

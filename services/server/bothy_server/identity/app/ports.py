@@ -133,13 +133,13 @@ class RightStore(Protocol):
     async def rights(self, person_id: PersonId) -> dict[HostId, Right]:
         """All rights of a person."""
 
-    async def add_owner(self, person_id: PersonId, host_id: HostId) -> None:
-        """Make a person an owner. Doing so twice changes nothing."""
+    async def add_owner(self, person_id: PersonId, host_id: HostId) -> bool:
+        """Make a person an owner; False when they are one."""
 
     async def add_grant(
         self, person_id: PersonId, host_id: HostId, session_user: str, expires_at: datetime | None
     ) -> None:
-        """Give the right ``terminal`` as one session user."""
+        """Give the right ``terminal`` as one session user, or change its end."""
 
 
 class RightEvents(Protocol):

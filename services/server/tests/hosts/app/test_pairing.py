@@ -141,6 +141,34 @@ async def test_a_code_that_was_used_or_is_too_old_pairs_nothing(pairing, rows, o
     assert await refusal(rows, pair(pairing, code, Keys())) == (401, "pairing_code_invalid")
 
 
+@pytest.mark.parametrize("mode", ["confirm", "auto"])
+async def test_a_code_does_not_wake_a_host_that_was_retired_meanwhile(rows, tokens, owner, mode):
+    pairing, host_id = new_pairing(rows, tokens, mode), await rows.unpaired_host(owner)
+    code, _ = await pairing.issue_code(host_id, None)
+    async with rows.uow() as unit:
+        await unit.of(HostStore).lock(host_id)
+        late = asyncio.create_task(pair(pairing, code, Keys()))
+        await rows.blocked()
+        await unit.of(HostStore).set_state(host_id, HostState.RETIRED)
+    with pytest.raises(Problem) as refused:
+        await late
+    assert refused.value.code == "pairing_code_invalid"
+    assert await refusal(rows, pair(pairing, code, Keys())) == (401, "pairing_code_invalid")
+    assert (await stored(rows, host_id)).state is HostState.RETIRED
+
+
+async def test_a_code_that_is_issued_and_one_that_is_used_at_once_do_not_wait_for_each_other(pairing, rows, owner):
+    host_id = await rows.unpaired_host(owner)
+    code, _ = await pairing.issue_code(host_id, None)
+    async with rows.uow() as unit:
+        await unit.of(HostStore).lock(host_id)
+        used = asyncio.create_task(pair(pairing, code, Keys()))
+        await rows.blocked()
+        issued = asyncio.create_task(pairing.issue_code(host_id, None))
+    outcomes = await asyncio.gather(used, issued, return_exceptions=True)
+    assert [each.code for each in outcomes if isinstance(each, Exception)] in ([], ["pairing_code_invalid"])
+
+
 async def test_a_pairing_that_does_not_prove_the_key_is_refused(pairing, rows, owner):
     host_id = await rows.unpaired_host(owner)
     code, _ = await pairing.issue_code(host_id, owner.caller, await rows.managing(owner, host_id))
@@ -290,10 +318,9 @@ async def test_only_an_owner_confirms(pairing, rows, pending):
     guest, operator = await rows.device(), await rows.device(operator=True)
     await rows.grant(guest, pending)
     shown = fingerprint(pending.keys.public[1])
-    for other in (guest, operator):
-        assert await refusal(
-            rows, pairing.confirm(other.caller, pending.id, shown, await rows.managing(other, pending.id))
-        ) == (404, "host_unknown")
+    for other, answer in ((guest, (404, "host_unknown")), (operator, (403, "owner_required"))):
+        unspent = await rows.managing(other, pending.id)
+        assert await refusal(rows, pairing.confirm(other.caller, pending.id, shown, unspent)) == answer
 
 
 async def test_there_is_nothing_to_confirm(pairing, rows, owner, pending):

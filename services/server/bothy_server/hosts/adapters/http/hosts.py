@@ -11,10 +11,11 @@ import msgspec
 from msgspec import Meta
 
 from bothy_server.hosts.app.directory import Directory, Listed
-from bothy_server.hosts.app.pairing import Pairing, host_unknown
+from bothy_server.hosts.app.naming import Naming
+from bothy_server.hosts.app.pairing import Pairing
 from bothy_server.hosts.app.transitions import Transitions
 from bothy_server.hosts.domain.host import HostState
-from bothy_server.identity.app.api import Attempts
+from bothy_server.identity.app.api import Attempts, host_unknown
 from bothy_server.platform.operations import AnonymousCall, Call, operation
 from bothy_wire.frames import Key, Name, Signature
 from bothy_wire.ids import HostId, StepUpId
@@ -77,6 +78,13 @@ class StateWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     step_up_id: UUID
 
 
+class NameWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a host shall be called. ``step_up_id`` is of the purpose ``manage_host`` and of this host."""
+
+    name: Name
+    step_up_id: UUID
+
+
 class PairWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a host service says of itself."""
 
@@ -103,6 +111,7 @@ class Hosts:
     directory: Directory
     pairing: Pairing
     transitions: Transitions
+    naming: Naming
     attempts: Attempts
 
     @operation("GET", "/api/v1/hosts")
@@ -151,6 +160,7 @@ class Hosts:
         "/api/v1/hosts/{host_id}/confirm",
         refuses={
             401: ("step_up_required",),
+            403: ("owner_required",),
             404: ("host_unknown",),
             409: ("host_not_pending", "fingerprint_mismatch"),
         },
@@ -170,6 +180,21 @@ class Hosts:
         """Disable, enable or retire a host. Its sessions end when it is not active any more."""
         state, step_up_id = HostState(call.body.state), StepUpId(call.body.step_up_id)
         await self.transitions.set_state(_host_id(call), state, call.caller, step_up_id)
+        return _body(await self.directory.get(call.caller, _host_id(call)))
+
+    @operation(
+        "POST",
+        "/api/v1/hosts/{host_id}/rename",
+        refuses={
+            401: ("step_up_required",),
+            404: ("host_unknown",),
+            409: ("host_exists",),
+            422: ("name_invalid",),
+        },
+    )
+    async def rename_host(self, call: Call[NameWanted]) -> HostBody:
+        """As an owner or operator, give a host another name. The one that it has changes nothing."""
+        await self.naming.rename(_host_id(call), call.body.name, call.caller, StepUpId(call.body.step_up_id))
         return _body(await self.directory.get(call.caller, _host_id(call)))
 
     @operation(

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from psycopg.errors import UniqueViolation
-from sqlalchemy import Row, text
+from sqlalchemy import Row, TextClause, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -26,15 +26,21 @@ _LOCK = text(_SELECT + "WHERE id = :id FOR UPDATE")
 _MANY = text(_SELECT + "WHERE id = ANY(:ids) ORDER BY name")
 _ALL = text(_SELECT + "ORDER BY name")
 _FIND = text(_SELECT + "WHERE name = :name AND state <> 'retired'")
+_RENAME = text("UPDATE hosts SET name = :name WHERE id = :id")
 _VOID_CODES = text("UPDATE pairing_codes SET used_at = now() WHERE host_id = :host_id AND used_at IS NULL")
 _ADD_CODE = text(
     "INSERT INTO pairing_codes (id, host_id, code_hash, expires_at)"
     " VALUES (:id, :host_id, :code_hash, now() + make_interval(secs => :ttl_s))"
 )
-_USE_CODE = text(
-    "UPDATE pairing_codes SET used_at = now()"
-    " WHERE code_hash = :code_hash AND used_at IS NULL AND expires_at > now() RETURNING host_id"
-)
+# The host is held before its code, as by who issues one. A code does not outlive the wish to pair.
+_USE_CODE = text("""
+    WITH shown AS (
+        SELECT c.id FROM pairing_codes c JOIN hosts h ON h.id = c.host_id
+        WHERE c.code_hash = :code_hash AND c.used_at IS NULL AND c.expires_at > now() AND h.state = 'pending'
+        FOR UPDATE OF h
+    )
+    UPDATE pairing_codes c SET used_at = now() FROM shown WHERE c.id = shown.id AND c.used_at IS NULL RETURNING c.host_id
+""")
 _PRUNE_CODES = text("DELETE FROM pairing_codes WHERE expires_at < now()")
 _CLEAR_PAIRING = text("""
     UPDATE hosts SET pairing_seq = pairing_seq + 1, signing_key = NULL, channel_key = NULL, state = 'pending',
@@ -95,6 +101,10 @@ class PostgresHostStore:
         """See the port."""
         return _one((await self._connection.execute(_FIND, {"name": name})).first())
 
+    async def rename(self, host_id: HostId, name: str) -> bool:
+        """See the port."""
+        return await self._unless_taken(_RENAME, {"id": host_id, "name": name})
+
     async def add_code(self, code_id: UUID, host_id: HostId, code_hash: bytes, ttl_s: float) -> None:
         """See the port."""
         await self._connection.execute(_VOID_CODES, {"host_id": host_id})
@@ -120,13 +130,7 @@ class PostgresHostStore:
         """See the port."""
         keys = {"signing_key": signing_key, "channel_key": channel_key}
         values = {"id": host_id, "state": state.value, "join_offered": join_offered, **keys}
-        try:
-            await self._connection.execute(_STORE_KEYS, values)
-        except IntegrityError as error:
-            if isinstance(error.orig, UniqueViolation):
-                return False
-            raise
-        return True
+        return await self._unless_taken(_STORE_KEYS, values)
 
     async def set_state(self, host_id: HostId, state: HostState, reason: str | None = None) -> None:
         """See the port."""
@@ -162,6 +166,16 @@ class PostgresHostStore:
     async def touch(self, host_ids: Iterable[HostId]) -> None:
         """See the port."""
         await self._connection.execute(_TOUCH, {"ids": list(host_ids)})
+
+    async def _unless_taken(self, statement: TextClause, values: Mapping[str, object]) -> bool:
+        """Whether no other host has what has to be unique."""
+        try:
+            await self._connection.execute(statement, values)
+        except IntegrityError as error:
+            if isinstance(error.orig, UniqueViolation):
+                return False
+            raise
+        return True
 
 
 def _one(row: Row[Any] | None) -> Host | None:

@@ -18,7 +18,9 @@ _RIGHTS = text("""
     WHERE person_id = :person_id AND (CAST(:host_id AS uuid) IS NULL OR host_id = :host_id)
       AND "right" = 'terminal' AND (expires_at IS NULL OR expires_at > now())
 """)
-_ADD_OWNER = text("INSERT INTO host_owners (person_id, host_id) VALUES (:person_id, :host_id) ON CONFLICT DO NOTHING")
+_ADD_OWNER = text(
+    "INSERT INTO host_owners (person_id, host_id) VALUES (:person_id, :host_id) ON CONFLICT DO NOTHING RETURNING host_id"
+)
 _ADD_GRANT = text("""
     INSERT INTO host_grants (person_id, host_id, "right", "session_user", expires_at)
     VALUES (:person_id, :host_id, 'terminal', :session_user, :expires_at)
@@ -41,9 +43,10 @@ class PostgresRightStore:
         """See the port."""
         return await self._rights(person_id, None)
 
-    async def add_owner(self, person_id: PersonId, host_id: HostId) -> None:
+    async def add_owner(self, person_id: PersonId, host_id: HostId) -> bool:
         """See the port."""
-        await self._connection.execute(_ADD_OWNER, {"person_id": person_id, "host_id": host_id})
+        added = await self._connection.execute(_ADD_OWNER, {"person_id": person_id, "host_id": host_id})
+        return added.first() is not None
 
     async def add_grant(
         self, person_id: PersonId, host_id: HostId, session_user: str, expires_at: datetime | None

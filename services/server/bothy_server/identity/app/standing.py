@@ -1,0 +1,39 @@
+"""What a caller is to a host, asked inside the unit that depends on it."""
+
+from __future__ import annotations
+
+from bothy_server.identity.app.ports import RightStore
+from bothy_server.identity.domain.rights import Standing, standing
+from bothy_server.kernel.caller import Caller
+from bothy_server.kernel.problems import Problem
+from bothy_server.kernel.unit import Unit
+from bothy_wire.ids import HostId
+
+
+def host_unknown() -> Problem:
+    """One answer for a host that does not exist and one that the caller has nothing to do with."""
+    return Problem(404, "host_unknown", "There is no such host, or you have no right on it. `bothy hosts` lists yours.")
+
+
+async def check_manages(unit: Unit, caller: Caller | None, host_id: HostId) -> None:
+    """Owners and operators manage a host, and the server's own command line (None). Raises 404 ``host_unknown``."""
+    if await _standing(unit, caller, host_id) is Standing.NONE:
+        raise host_unknown()
+
+
+async def check_owns(unit: Unit, caller: Caller | None, host_id: HostId) -> None:
+    """Owners alone let somebody in. Raises 404 ``host_unknown``, and 403 ``owner_required`` for an operator."""
+    match await _standing(unit, caller, host_id):
+        case Standing.NONE:
+            raise host_unknown()
+        case Standing.OPERATOR:
+            detail = "Only an owner of the host may do this: to operate the relay gives no right on a terminal."
+            raise Problem(403, "owner_required", detail)
+        case Standing.OWNER:
+            return
+
+
+async def _standing(unit: Unit, caller: Caller | None, host_id: HostId) -> Standing:
+    if caller is None:
+        return Standing.OWNER
+    return standing(await unit.of(RightStore).right(caller.person_id, host_id), is_operator=caller.is_operator)
