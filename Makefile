@@ -35,7 +35,7 @@ demo: setup ## everything on this machine; prints an address and a command, Ctrl
 .PHONY: test
 test: setup ## all suites; T="PATH -k NAME" passes arguments to pytest instead
 ifeq ($(strip $(T)),)
-	@$(MAKE) --no-print-directory check multinode edge package demo-test chaos-quick
+	@$(MAKE) --no-print-directory check multinode answers edge package demo-test chaos-quick
 else
 	@$(PYTEST) $(T)
 endif
@@ -48,7 +48,7 @@ static: setup ## the part of check that runs no product code
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/mypy tools/*.py
+	MYPYPATH=tools $(BIN)/mypy tools/*.py
 	MYPYPATH=test/chaos $(BIN)/mypy test/chaos/*.py
 	MYPYPATH=bench/survive $(BIN)/mypy bench/survive/*.py
 	$(BIN)/lint-imports
@@ -57,14 +57,19 @@ static: setup ## the part of check that runs no product code
 	$(BIN)/python tools/tests_mirror.py
 	$(BIN)/python tools/adr_index.py --check
 	$(BIN)/python tools/asyncapi.py --check
+	$(BIN)/python tools/openapi.py --check
 
 .PHONY: unit
 unit: setup ## unit and contract tests
-	$(PYTEST) services test/kit tools
+	BOTHY_ANSWERS=.venv/answers-unit $(PYTEST) services test/kit tools
 
 .PHONY: multinode
 multinode: setup ## several nodes in one process
-	PYTHONASYNCIODEBUG=1 $(PYTEST) test/multinode
+	BOTHY_ANSWERS=.venv/answers-multinode PYTHONASYNCIODEBUG=1 $(PYTEST) test/multinode
+
+.PHONY: answers
+answers: setup ## whether the last unit and multinode saw every answer that a REST operation declares
+	@$(BIN)/python tools/answers.py .venv/answers-unit .venv/answers-multinode
 
 .PHONY: edge
 edge: setup ## the example edge with a real nginx
@@ -133,8 +138,9 @@ adr: setup ## write the list of decisions
 	@$(BIN)/python tools/adr_index.py
 
 .PHONY: api
-api: setup ## write the document of the sockets from the wire
+api: setup ## write the documents of the sockets from the wire, and of REST from the table of operations
 	@$(BIN)/python tools/asyncapi.py
+	@$(BIN)/python tools/openapi.py
 
 .PHONY: hooks
 hooks: setup ## run the fast checks before each commit of this checkout

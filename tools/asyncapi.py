@@ -6,27 +6,21 @@ of a field from the table Fields of ``docs/spec/protocol.md``. Here stands only 
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import msgspec
-import yaml  # type: ignore[import-untyped]  # its stubs are no dependency of ours
-
+from api_page import Document, attribute_docs, field_meanings, page, prose, schemas, write_or_check
 from bothy_wire import close_codes, frames, limits, signing
 from bothy_wire.channel import handshake, records
 from bothy_wire.close_codes import MEANINGS, Client, CloseCode, Meaning, Retry
 from bothy_wire.signing import Purpose
 
 PAGE = Path("docs/api/asyncapi.yaml")
-PROTOCOL = Path("docs/spec/protocol.md")
-Document = dict[str, Any]
 
 _SIGNED = {
     frames.HostIdentify: Purpose.HOST_IDENTIFY,
@@ -270,34 +264,8 @@ def _records(direction: str) -> Iterable[Document]:
 
 def _schemas() -> Document:
     roots = [*frames.Frame.__subclasses__(), handshake.Message1, *get_args(handshake.Message2)]
-    _, schemas = msgspec.json.schema_components(roots, ref_template="#/components/schemas/{name}")
-    told = attribute_docs(inspect.getsource(frames)) | attribute_docs(inspect.getsource(handshake)) | _fields()
-    return {name: _described(name, schema, told) for name, schema in sorted(schemas.items())}
-
-
-def _fields() -> dict[str, str]:
-    """The table of the page."""
-    section = PROTOCOL.read_text().partition("## Fields\n")[2].partition("\n## ")[0]
-    return dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.MULTILINE))
-
-
-def _described(name: str, schema: Mapping[str, Any], told: Mapping[str, str]) -> Document:
-    """A docstring below a field says more than the table."""
-    fields = {
-        field: {**_canonical(kind), "description": _prose(told.get(f"{name}.{field}") or told[field])}
-        for field, kind in schema["properties"].items()
-    }
-    return {**schema, "description": _prose(schema["description"]), "properties": fields}
-
-
-def _canonical(kind: Mapping[str, Any]) -> Document:
-    """The codec takes one spelling of an id only, and no reference may have siblings."""
-    if "$ref" in kind:
-        return {"allOf": [dict(kind)]}
-    return {**kind, "pattern": ID_PATTERN} if kind.get("format") == "uuid" else dict(kind)
-
-
-ID_PATTERN = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+    told = attribute_docs(inspect.getsource(frames)) | attribute_docs(inspect.getsource(handshake))
+    return schemas(roots, field_meanings() | told, _prose)
 
 
 def _schema_of(kind: type) -> Document:
@@ -305,23 +273,6 @@ def _schema_of(kind: type) -> Document:
 
 
 # ---- words --------------------------------------------------------------------------------------------------------
-
-
-def attribute_docs(source: str) -> dict[str, str]:
-    """The docstrings below the attributes of a module's classes, by ``Class.name``."""
-    found = {}
-    for each in ast.parse(source).body:
-        if isinstance(each, ast.ClassDef):
-            for attribute, below in pairwise(each.body):
-                match attribute, below:
-                    case (
-                        (ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)])),
-                        ast.Expr(value=ast.Constant(value=str(doc))),
-                    ):
-                        found[f"{each.name}.{name}"] = doc
-                    case _:
-                        pass
-    return found
 
 
 def _close_code(code: CloseCode, meaning: Meaning) -> Document:
@@ -336,10 +287,9 @@ def _retries() -> dict[str, str]:
 
 
 def _prose(doc: str | None) -> str:
-    """A docstring as Markdown: roles become code, a constant its value, each paragraph one line."""
-    text = re.sub(r":data:`~?[\w.]*?(\w+)`", lambda found: str(getattr(records, found[1])), inspect.cleandoc(doc or ""))
-    text = re.sub(r":\w+:`~?[\w.]*?(\w+)`", lambda found: f"`{_tag_of(found[1])}`", text).replace("``", "`")
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+    """A docstring as Markdown; a constant becomes its value, a frame what it is called on the wire."""
+    text = re.sub(r":data:`~?[\w.]*?(\w+)`", lambda found: str(getattr(records, found[1])), doc or "")
+    return prose(re.sub(r":class:`~?[\w.]*?(\w+)`", lambda found: f"`{_tag_of(found[1])}`", text))
 
 
 def _tag_of(name: str) -> str:
@@ -350,35 +300,10 @@ def _tag_of(name: str) -> str:
 # ---- the file -----------------------------------------------------------------------------------------------------
 
 
-class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # untyped, see above
-    """Repeats equal parts instead of pointing at them, and folds paragraphs: the reader is a person."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - yaml's form
-        return True
-
-    def represent_text(self, data: str) -> Any:
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style=">" if "\n" in data else None)
-
-
-_Dumper.add_representer(str, _Dumper.represent_text)
-
-
 def text() -> str:
     """What the file holds."""
-    head = "# Made from the wire by tools/asyncapi.py; `make api` writes it.\n"
-    body: str = yaml.dump(document(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
-    return head + body
-
-
-def main() -> int:
-    """The exit status: 1 when ``--check`` finds a stale document."""
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(text())
-    elif not PAGE.exists() or PAGE.read_text() != text():
-        print(f"{PAGE} is stale: run make api")
-        return 1
-    return 0
+    return page("Made from the wire by tools/asyncapi.py; `make api` writes it.", document())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(PAGE, text))

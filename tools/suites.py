@@ -14,6 +14,7 @@ BUDGET_MINUTES = {
     "static": 2,
     "unit": 3,
     "multinode": 5,
+    "answers": 1,
     "edge": 3,
     "package": 1,
     "demo-test": 3,

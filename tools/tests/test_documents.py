@@ -9,7 +9,9 @@ from typing import get_args
 
 import pytest
 
+import openapi
 from bothy_server.kernel.unit import EventType
+from bothy_server.platform.operations import operations_of
 from bothy_wire import signing
 from bothy_wire.frames import Frame
 from bothy_wire.signing import Purpose
@@ -148,14 +150,10 @@ def test_the_protocol_page_names_every_problem_of_the_code() -> None:
 
 
 def test_the_protocol_page_names_every_operation_of_the_code() -> None:
-    source = "\n".join(path.read_text() for path in (ROOT / "services/server/bothy_server").rglob("routes.py"))
-    routed = {
-        f"{verb} {path}" for path, verb in re.findall(r'Route\("(?:/api/v1)?(/[^"]+)".*methods=\["(\w+)"\]', source)
-    }
+    rows = [row for kind in openapi.adapters() for row, _ in operations_of(kind)]
+    made = {f"{row.method} {row.path.removeprefix('/api/v1')}" for row in rows}
     told = {re.sub(r"\?.*", "", row[0].strip("`")) for row in cells(section_of(PROTOCOL, "REST"), 5)[1:]}
-    sockets = {each for each in routed if each.endswith("/stream")}
-    assert len(sockets) == 2
-    assert told == (routed - sockets) | {"GET` of a stream or data path"}
+    assert told == made | {"GET` of a stream or data path"}
 
 
 def test_the_protocol_page_has_the_signed_fields_of_the_code() -> None:

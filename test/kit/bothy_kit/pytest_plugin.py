@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from bothy_kit.answers import Answers
 from bothy_kit.postgres import Postgres, running_postgres
 
+_answers = Answers()
 
-def pytest_configure() -> None:
+
+def pytest_configure(config: pytest.Config) -> None:
     """What a suite is started by (nohup, a shell's background) may ignore signals, and children would inherit that."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.addinivalue_line(
+        "markers", "undeclared_refusals: the test makes an operation refuse what it does not declare"
+    )
+    _answers.listen()
+
+
+def pytest_sessionfinish() -> None:
+    """``BOTHY_ANSWERS`` names the file for ``tools/answers.py``."""
+    if file := os.environ.get("BOTHY_ANSWERS"):
+        _answers.write(Path(file))
+
+
+@pytest.fixture(autouse=True)
+def _declared_refusals(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test fails by a refusal of the REST interface that its operation does not declare."""
+    _answers.undeclared.clear()
+    yield
+    if request.node.get_closest_marker("undeclared_refusals") is None:
+        assert _answers.undeclared == []
 
 
 @pytest.fixture(scope="session")

@@ -100,9 +100,10 @@ class Operation:
         return {status: tuple(codes) for status, codes in sorted(found.items())}
 
     def _of_its_kind(self) -> Iterable[Mapping[int, tuple[str, ...]]]:
-        yield {503: ("unavailable",)}
+        if self.signed_in or self.takes is not None:
+            yield {503: ("unavailable",)}
         if self.signed_in:
-            yield {401: ("token_invalid",)}
+            yield {401: ("token_invalid", "sign_in_required")}
         if self.guessable:
             yield {429: ("rate_limited",)}
         if self.takes is not None:

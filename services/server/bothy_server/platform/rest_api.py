@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import logging
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +18,15 @@ from starlette.routing import Route
 
 from bothy_server.kernel.caller import Caller, RepeatKey
 from bothy_server.kernel.problems import Problem
+from bothy_server.kernel.unit import StorageUnavailable
 from bothy_server.platform.client_address import Network, client_address, forwarded_chain
 from bothy_server.platform.client_rates import ClientRates, client_network
 from bothy_server.platform.http import bearer_token, decode_json, json_response, read_body
 from bothy_server.platform.operations import AnonymousCall, Call, Operation, operations_of
 
-_LONGEST_KEY = 128
+LONGEST_KEY = 128
+"""Characters of an ``Idempotency-Key``."""
+_BARE = re.compile(r"true|false|0|-?[1-9][0-9]{0,17}")
 
 _log = logging.getLogger(__name__)
 
@@ -52,10 +57,13 @@ class RestApi:
         try:
             answer = await method(await self._call(row, request))
         except Problem as problem:
-            if problem.code not in row.all_refusals().get(problem.status, ()):
-                _log.error("undeclared refusal", extra={"bothy.operation": row.name, "bothy.problem": problem.code})
+            _tell(row, problem.status, problem.code)
             raise
-        response = json_response(answer, row.status)
+        except StorageUnavailable:
+            _tell(row, 503, "unavailable")
+            raise
+        _tell(row, row.status, None)
+        response = Response(status_code=row.status) if row.answers is None else json_response(answer, row.status)
         if row.max_age_s:
             response.headers["cache-control"] = f"max-age={row.max_age_s}"
         return response
@@ -79,26 +87,46 @@ class RestApi:
         return client_network(client_address(request.client.host, chain, self.trusted))
 
 
+def _tell(row: Operation, status: int, code: str | None) -> None:
+    """What an operation answered, and when it was none of what it declares."""
+    if code is not None and code not in row.all_refusals().get(status, ()):
+        _log.error("undeclared refusal", extra={"bothy.operation": row.name, "bothy.problem": code})
+    _log.debug("answered", extra={"bothy.operation": row.name, "bothy.status": status, "bothy.problem": code})
+
+
 def _query(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
-    """Each parameter once; text becomes what its field is."""
+    """Each parameter once, read as strictly as a field of a body."""
     given = request.query_params.multi_items()
     if len({name for name, _ in given}) != len(given):
         raise Problem(400, "query_invalid", "A query parameter stands twice.")
-    truths = {field.encode_name for field in msgspec.structs.fields(kind) if field.type is bool}
-    if any(name in truths and value not in {"true", "false"} for name, value in given):
-        raise Problem(400, "query_invalid", "A query parameter that is true or false is something else.")
+    bare = _bare(kind)
+    # Numbers and truths stand in JSON as they are, everything else is a text.
+    fields = (
+        f"{json.dumps(name)}:{text if name in bare and _BARE.fullmatch(text) else json.dumps(text)}"
+        for name, text in given
+    )
     try:
-        return msgspec.convert(dict(given), kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise Problem(400, "query_invalid", str(error)) from error
+        return decode_json(f"{{{','.join(fields)}}}".encode(), kind)
+    except Problem as problem:
+        raise Problem(400, "query_invalid", problem.detail) from problem
+
+
+@functools.cache
+def _bare(kind: type[msgspec.Struct]) -> frozenset[str]:
+    """The fields that hold a number or a truth, with or without null beside it."""
+    struct = msgspec.inspect.type_info(kind)
+    assert isinstance(struct, msgspec.inspect.StructType)
+    found = {field.encode_name: getattr(field.type, "types", (field.type,)) for field in struct.fields}
+    numbers = msgspec.inspect.BoolType | msgspec.inspect.IntType
+    return frozenset(name for name, types in found.items() if any(isinstance(each, numbers) for each in types))
 
 
 def _repeat_key(request: Request, raw: bytes, life_s: float) -> RepeatKey | None:
     given = request.headers.getlist("idempotency-key")
     if not given:
         return None
-    if len(given) > 1 or not 0 < len(given[0]) <= _LONGEST_KEY or not (given[0].isascii() and given[0].isprintable()):
-        detail = f"Idempotency-Key is one header of 1 to {_LONGEST_KEY} printable ASCII characters."
+    if len(given) > 1 or not 0 < len(given[0]) <= LONGEST_KEY or not (given[0].isascii() and given[0].isprintable()):
+        detail = f"Idempotency-Key is one header of 1 to {LONGEST_KEY} printable ASCII characters."
         raise Problem(400, "idempotency_key_invalid", detail)
     asked = b"\n".join((request.method.encode(), request.url.path.encode(), raw))
     return RepeatKey(given[0], hashlib.sha256(asked).digest(), life_s)
