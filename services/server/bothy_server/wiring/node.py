@@ -94,6 +94,7 @@ async def start_node(settings: Settings, parts: Lifecycle) -> Node:
     sight.health.report("keys", keeper.state)
     sweeping = sweep(base, core.uow) if settings.server.role == "all" else None
     if sweeping is not None:
+        core.tail.subscribe(sweeping)
         parts.own("sweep", sweeping.run())
     figures.show(core, control_sockets, side_sockets)
 

@@ -1,18 +1,27 @@
-"""What a worker does every ``terminal.sweep_interval``: end what no node ended, forget what expired."""
+"""What a worker does every ``terminal.sweep_interval``: end what no node ended, forget what expired.
+
+Ends that rows name by their instant, of a session or of a grant, are not left to the interval: the sweep sleeps until the
+next of them at most, and an event ``rights.changed`` wakes it, since a new grant may end sooner than all others.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from bothy_server.kernel.clock import Clock
+from bothy_server.kernel.tail import LoggedEvent
 from bothy_server.kernel.unit import StorageUnavailable, UnitOfWork
 from bothy_server.terminal.app.open_session import tell_ended
 from bothy_server.terminal.app.ports import SessionRecord
 
 _log = logging.getLogger(__name__)
+
+_SHORTEST_SLEEP = 0.25
+"""Seconds. No key: it is for a row that is due while somebody writes it, and keeps a storm of events from being one of rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +56,13 @@ class SweepStore(Protocol):
         """Whether this is the only round under way on the database; until the unit ends nobody else's is. Never waits."""
 
     async def end_overdue(self, overdue: Overdue | None, batch: int) -> list[SessionRecord]:
-        """End at most ``batch`` sessions that are past ``expires_at`` or, when given, ``overdue``. Never waits for a row."""
+        """End at most ``batch`` sessions that are past ``expires_at`` or, when given, ``overdue``. Never waits for a row.
+
+        One that no right carries any more ends ``revoked``.
+        """
+
+    async def next_end(self) -> float | None:
+        """Seconds until the next instant at which a session or a grant is over; not above 0 when a session is due now."""
 
 
 class Sweep:
@@ -67,16 +82,29 @@ class Sweep:
         self._prunes = prunes
         self._sight = Sight(limits.presence_window, limits.interval)
         self._halted = False
+        self._woken = asyncio.Event()
 
     def halt(self) -> None:
         """No round begins any more: the node drains, and ends no row (N2)."""
         self._halted = True
 
+    async def on_events(self, events: Sequence[LoggedEvent]) -> None:
+        """See ``TailSubscriber``."""
+        if any(each.event.type == "rights.changed" for each in events):
+            self._woken.set()
+
+    async def on_gap(self) -> None:
+        """See ``TailSubscriber``."""
+        self._woken.set()
+
     async def run(self) -> None:
         """Sweep until cancelled; a database that is away is tried again at the next round."""
         while True:
+            self._woken.clear()
+            pause = self._limits.interval
             try:
                 ended = 0 if self._halted else await self.once()
+                pause = pause if self._halted else await self._pause()
             except StorageUnavailable:
                 _log.warning("sweep skipped: the database does not answer")
             except Exception:  # noqa: BLE001 - a defect in one round must not end the node that sweeps
@@ -84,7 +112,7 @@ class Sweep:
             else:
                 if ended:
                     _log.info("sweep ended sessions", extra={"bothy.sessions": ended})
-            await self._clock.sleep_until(self._clock.monotonic() + self._limits.interval)
+            await self._sleep(pause)
 
     async def once(self) -> int:
         """One round; how many sessions it ended. Nothing when another process is in the middle of its own."""
@@ -99,6 +127,21 @@ class Sweep:
         for prune in self._prunes:
             await prune()
         return ended
+
+    async def _pause(self) -> float:
+        """Seconds until the next round, unless it is woken."""
+        async with self._uow() as unit:
+            due = await unit.of(SweepStore).next_end()
+        return self._limits.interval if due is None else min(due, self._limits.interval)
+
+    async def _sleep(self, pause: float) -> None:
+        begun = self._clock.monotonic()
+        timer = self._clock.call_at(begun + max(pause, _SHORTEST_SLEEP), self._woken.set)
+        try:
+            await self._woken.wait()
+        finally:
+            timer.cancel()
+        await self._clock.sleep_until(begun + _SHORTEST_SLEEP)
 
     async def _end_some(self) -> int | None:
         try:

@@ -5,7 +5,9 @@ import logging
 
 import pytest
 
-from bothy_server.kernel.unit import StorageUnavailable
+from bothy_server.identity.app.ports import RightStore
+from bothy_server.kernel.tail import LoggedEvent
+from bothy_server.kernel.unit import Event, StorageUnavailable
 from bothy_server.terminal.app.ports import SessionStore
 from bothy_server.terminal.app.sweep import Overdue, Sight, Sweep, SweepLimits, SweepStore
 from bothy_server.terminal.domain.session import SessionState
@@ -26,6 +28,7 @@ async def lab(rows):
 async def alone(rows):
     """What other tests left grows old meanwhile, and a sweep ends whatever it finds."""
     await rows.run("DELETE FROM terminal_sessions")
+    await rows.run("DELETE FROM host_grants")
 
 
 def new_sweep(rows, *, limits=LIMITS, prunes=()):
@@ -146,6 +149,122 @@ async def test_n1_nothing_ends_before_the_database_was_seen_for_a_window(rows, l
     rows.clock.advance(1)
     assert await sweep.once() == (not by_itself)
     assert (await rows.record(late.id)).close_reason == end[0]
+
+
+# ---- rights that end ------------------------------------------------------------------------------------------------
+
+
+async def grant(rows, device, host, session_user="alex-shell", *, for_s=None):
+    """A grant that ends so many seconds from the database's present."""
+    async with rows.uow() as unit:
+        await unit.of(RightStore).add_grant(device.person_id, host.id, session_user, None)
+    if for_s is not None:
+        await rows.run(
+            "UPDATE host_grants SET expires_at = now() + make_interval(secs => :s)"
+            ' WHERE person_id = :id AND "session_user" = :user',
+            s=for_s,
+            id=device.person_id,
+            user=session_user,
+        )
+
+
+@pytest.fixture
+async def guest(rows, lab):
+    """A device whose person owns nothing, and the host of somebody else."""
+    return await rows.device(), lab[1]
+
+
+@pytest.mark.parametrize("state", [OPENING, ACTIVE, DETACHED])
+async def test_a_session_ends_with_the_grant_that_carried_it_and_is_told_once(rows, guest, state):
+    device, host = guest
+    await grant(rows, device, host)
+    session = await rows.session(device, host, state)
+    sweep = new_sweep(rows)
+    assert await sweep.once() == 0
+    await grant(rows, device, host, for_s=0)
+    assert await sweep.once() == 1, "also before the database was seen for a window"
+    assert (await rows.record(session.id)).close_reason == "revoked"
+    assert await rows.audit(session_id=session.id) == [("terminal.terminate", "revoked")]
+    assert await rows.events(session_id=session.id) == ["terminal_session.changed"]
+    assert await sweep.once() == 0
+
+
+async def test_a_session_goes_on_with_what_else_carries_it(rows, lab, guest):
+    device, host = guest
+    await grant(rows, device, host, "robin-shell", for_s=0)
+    await grant(rows, device, host)
+    await grant(rows, lab[0], host, for_s=0)
+    sessions = [await rows.session(device, host, ACTIVE), await rows.session(*lab, ACTIVE)]
+    assert await new_sweep(rows).once() == 0
+    assert [await rows.record(each.id) for each in sessions] == sessions
+
+
+async def next_end(rows):
+    async with rows.uow() as unit:
+        return await unit.of(SweepStore).next_end()
+
+
+async def test_the_next_end_is_the_earliest_of_sessions_and_grants(rows, lab, guest):
+    device, host = guest
+    assert await next_end(rows) is None
+    await grant(rows, device, host, for_s=300)
+    assert 299 < await next_end(rows) <= 300, "also before it carries a session"
+    await grant(rows, device, host, "robin-shell", for_s=-5)
+    assert 299 < await next_end(rows) <= 300, "what is over and carries nothing is nobody's affair"
+    await aged(rows, lab, ACTIVE, "expires_at", -200)
+    assert 199 < await next_end(rows) <= 200
+    session = await rows.session(device, host)
+    await rows.run("DELETE FROM host_grants")
+    assert await next_end(rows) <= 0, f"{session.id} is due"
+
+
+async def test_it_sleeps_until_the_next_end_and_not_for_the_whole_interval(rows, guest):
+    await grant(rows, *guest, for_s=4)
+    running = asyncio.create_task(new_sweep(rows).run())
+    assert 3 < await rows.clock.wait_for_timer() <= 4
+    running.cancel()
+
+
+async def test_a_row_that_is_due_and_being_written_is_tried_again_soon(rows, guest):
+    device, host = guest
+    await grant(rows, device, host)
+    session = await rows.session(device, host, ACTIVE)
+    await rows.run("DELETE FROM host_grants")
+    async with rows.uow() as unit:
+        assert await unit.of(SessionStore).lock(session.id)
+        running = asyncio.create_task(new_sweep(rows).run())
+        assert await rows.clock.wait_for_timer() < 1
+    rows.clock.advance(1)
+    assert await rows.clock.wait_for_timer(within=LIMITS.interval) > 1
+    running.cancel()
+    assert (await rows.record(session.id)).close_reason == "revoked"
+
+
+@pytest.mark.parametrize("wakes", [True, False])
+async def test_a_right_that_changed_wakes_it_and_nothing_else_does(rows, guest, wakes):
+    sweep = new_sweep(rows)
+    running = asyncio.create_task(sweep.run())
+    assert await rows.clock.wait_for_timer() == LIMITS.interval
+    await grant(rows, *guest, for_s=3)
+    kind = "rights.changed" if wakes else "host.updated"
+    await sweep.on_events([LoggedEvent(1, Event(kind), rows.clock.now())])
+    if wakes:
+        assert await rows.clock.wait_for_timer(within=1) < 1, "a moment, in which other events join"
+        rows.clock.advance(1)
+        assert 1 < await rows.clock.wait_for_timer(within=3) <= 3
+    else:
+        await asyncio.sleep(0)
+        assert await rows.clock.wait_for_timer() == LIMITS.interval
+    running.cancel()
+
+
+async def test_events_that_were_missed_wake_it(rows):
+    sweep = new_sweep(rows)
+    running = asyncio.create_task(sweep.run())
+    assert await rows.clock.wait_for_timer() == LIMITS.interval
+    await sweep.on_gap()
+    assert await rows.clock.wait_for_timer(within=1) < 1
+    running.cancel()
 
 
 async def test_two_sweeps_at_once_end_each_session_once(rows, lab):
