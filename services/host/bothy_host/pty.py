@@ -17,53 +17,19 @@ import subprocess
 import sys
 import termios
 from collections import deque
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from bothy_host import enter, processes
-from bothy_host.accounts import Account
+from bothy_host.program import Program
 
 READ_BYTES = 64 * 1024
 """Most bytes of one read; a session that prints a lot must let the others have their turn."""
 _KERNEL_BYTES = 1024 * 1024
 """More than the kernel ever holds back for one pseudo-terminal; ends the last read although a background job prints on."""
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class SpawnError(Exception):
     """The program could not be started. The message is one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """What to run. ``command`` none means the login shell, ``folder`` none the home of the account."""
-
-    account: Account
-    command: tuple[str, ...] | None
-    folder: str | None
-    environment: dict[str, str]
-
-    @property
-    def path(self) -> str:
-        """The file to execute."""
-        return self.command[0] if self.command else self.account.shell
-
-    @property
-    def argv(self) -> tuple[str, ...]:
-        """A login shell knows itself by the dash before its name."""
-        return self.command or (f"-{Path(self.account.shell).name}",)
-
-
-def environment(account: Account, term: str, extra: dict[str, str]) -> dict[str, str]:
-    """All that a program gets of an environment: the account's, the terminal's, the locale of this host, the profile's."""
-    locale = {name: value for name, value in os.environ.items() if name == "LANG" or name.startswith("LC_")}
-    return (
-        {"PATH": _PATH, "LANG": "C.UTF-8"}
-        | locale
-        | extra
-        | {"TERM": term, "HOME": account.home, "SHELL": account.shell, "USER": account.name, "LOGNAME": account.name}
-    )
 
 
 class Listener(Protocol):

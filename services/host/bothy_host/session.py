@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,14 +20,13 @@ from bothy_host.conversation import Conversation
 from bothy_host.data import DataDialler
 from bothy_host.gate import Order
 from bothy_host.host import Host
-from bothy_host.pty import Program, Pty, SpawnError
+from bothy_host.program import program_of
+from bothy_host.pty import Pty, SpawnError
 from bothy_wire.close_codes import CloseCode
 from bothy_wire.frames import EndReason, Phase
 from bothy_wire.signing import fingerprint
 
 _log = logging.getLogger(__name__)
-_TERM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
-_PLAIN_TERM = "xterm-256color"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,6 @@ class Session:
         self._pty: Pty | None = None
         self._life: lifetime.Lifetime | None = None
         self._status: int | None = None
-        self._linger_from = steady()
         self._timer: asyncio.TimerHandle | None = None
         self._outcome: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self._dismissed = asyncio.Event()
@@ -157,9 +154,8 @@ class Session:
     def opened(self, columns: int, rows: int, term: str, *, fresh: bool) -> None:
         """A device is in; the first one starts the program."""
         now = steady()
-        self._linger_from = now
         if self._life is None:
-            self._life = lifetime.Lifetime(now, now)
+            self._life = lifetime.Running(now, now)
             self._start(columns, rows, term)
             return
         self._life = lifetime.attached(self._life, now)
@@ -182,7 +178,8 @@ class Session:
 
     def acknowledged(self) -> None:
         """Somebody still takes output."""
-        self._linger_from = steady()
+        if self._life is not None:
+            self._life = lifetime.acknowledged(self._life, steady())
 
     def refused(self) -> None:
         """A device may not enter: the end of an opening, nothing to a running session."""
@@ -226,7 +223,7 @@ class Session:
         """The program ended, and everything that it printed is here."""
         _log.info("session %s: %s", self.order.session_id, pty.exit_text(status))
         self._status = status
-        self._linger_from = steady()
+        self._life = lifetime.exited(steady(), self._host.settings.host.exit_linger)
         self._conversation.exited(status)
         self.settle()
 
@@ -272,13 +269,7 @@ class Session:
 
     def _start(self, columns: int, rows: int, term: str) -> None:
         assert self._account is not None
-        profile = self._host.settings.profile[self.order.profile]
-        program = Program(
-            account=self._account,
-            command=None if profile.command is None else tuple(profile.command),
-            folder=profile.cwd,
-            environment=pty.environment(self._account, term if _TERM.fullmatch(term) else _PLAIN_TERM, profile.env),
-        )
+        program = program_of(self._host.settings.profile[self.order.profile], self._account, term)
         try:
             self._pty = Pty(program, columns, rows, self)
         except SpawnError as error:
@@ -300,7 +291,8 @@ class Session:
             self._timer = None
         if self._outcome.done():
             return
-        known = (self._conversation.deadline(), self._life_deadline(), self._linger_deadline())
+        life = None if self._life is None else lifetime.deadline(self._life, self._host.bounds)
+        known = (self._conversation.deadline(), life)
         due = min((each for each in known if each is not None), default=None)
         if due is not None:
             self._timer = asyncio.get_running_loop().call_later(max(due - steady(), 0), self._on_time)
@@ -310,10 +302,7 @@ class Session:
         if self._conversation.overdue(now):
             self._data.close(CloseCode.CHANNEL_FAILED)
             return
-        linger = self._linger_deadline()
-        if linger is not None and now >= linger:
-            self._finish(Ended("process_exited", self._status))
-        elif self._life is not None and self._status is None:
+        if self._life is not None:
             self._life, word = lifetime.due(self._life, now, self._host.bounds)
             match word:
                 case lifetime.Warn(seconds):
@@ -321,15 +310,7 @@ class Session:
                         f"this session is idle and ends in {seconds:.0f} s unless something happens"
                     )
                 case lifetime.Expire(reason):
-                    self._finish(Ended(reason))
+                    self._finish(Ended(reason, self._status))
                 case None:
                     pass
         self.settle()
-
-    def _life_deadline(self) -> float | None:
-        return (
-            None if self._life is None or self._status is not None else lifetime.deadline(self._life, self._host.bounds)
-        )
-
-    def _linger_deadline(self) -> float | None:
-        return None if self._status is None else self._linger_from + self._host.settings.host.exit_linger

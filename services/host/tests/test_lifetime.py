@@ -1,12 +1,24 @@
 from __future__ import annotations
 
-from bothy_host.lifetime import Bounds, Expire, Lifetime, Warn, attached, deadline, detached, due, moved
+from bothy_host.lifetime import (
+    Bounds,
+    Expire,
+    Running,
+    Warn,
+    acknowledged,
+    attached,
+    deadline,
+    detached,
+    due,
+    exited,
+    moved,
+)
 
 BOUNDS = Bounds(idle_timeout=100, idle_grace=10, detach_grace=50, max_duration=1000)
 
 
 def test_idle_is_warned_about_and_ends():
-    life = Lifetime(0, 0)
+    life = Running(0, 0)
     assert deadline(life, BOUNDS) == 100
     assert due(life, 99.9, BOUNDS) == (life, None)
     life, word = due(life, 100, BOUNDS)
@@ -17,14 +29,14 @@ def test_idle_is_warned_about_and_ends():
 
 
 def test_a_byte_starts_idle_over():
-    warned, _ = due(Lifetime(0, 0), 100, BOUNDS)
+    warned, _ = due(Running(0, 0), 100, BOUNDS)
     life = moved(warned, 105)
     assert deadline(life, BOUNDS) == 205
     assert due(life, 110, BOUNDS) == (life, None)
 
 
 def test_idle_counts_only_while_attached():
-    life = detached(Lifetime(0, 0), 40)
+    life = detached(Running(0, 0), 40)
     assert detached(life, 45) == life
     assert moved(life, 45) == life
     assert deadline(life, BOUNDS) == 90
@@ -34,7 +46,7 @@ def test_idle_counts_only_while_attached():
 
 
 def test_nothing_outlives_the_maximum():
-    life = moved(Lifetime(0, 0), 990)
+    life = moved(Running(0, 0), 990)
     assert deadline(life, BOUNDS) == 1000
     assert due(life, 1000, BOUNDS)[1] == Expire("max_duration")
     assert due(detached(life, 995), 1000, BOUNDS)[1] == Expire("max_duration")
@@ -42,3 +54,14 @@ def test_nothing_outlives_the_maximum():
 
 def test_the_lower_bound_holds():
     assert BOUNDS.lower(Bounds(200, 5, 60, 10)) == Bounds(100, 5, 50, 10)
+
+
+def test_behind_an_exit_only_its_output_waits_from_the_last_that_was_taken():
+    life = exited(10, linger=60)
+    assert deadline(life, BOUNDS) == 70
+    assert acknowledged(Running(0, 0), 30) == Running(0, 0)
+    life = acknowledged(life, 30)
+    assert detached(moved(life, 40), 50) == life, "nothing else counts"
+    assert due(life, 89, BOUNDS) == (life, None)
+    assert due(life, 90, BOUNDS) == (life, Expire("process_exited"))
+    assert deadline(attached(life, 85), BOUNDS) == 145
