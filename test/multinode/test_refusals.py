@@ -57,7 +57,7 @@ def count(database_url, table):
 
 
 async def test_an_invite_works_once(one, database_url):
-    _, invite = await one.admin.login.add_person("Sam", is_operator=False)
+    invite = (await one.admin.people.add("Sam", is_operator=False)).code
     async with FakeDevice(ORIGIN, one.nodes[0].url) as first, FakeDevice(ORIGIN, one.nodes[0].url) as second:
         assert (await first.redeem(invite.lower().replace("-", " "))).status == 201
         again = await second.redeem(invite)
@@ -68,7 +68,7 @@ async def test_an_invite_works_once(one, database_url):
 
 
 async def test_a_signature_for_another_server_redeems_nothing(one, database_url):
-    _, invite = await one.admin.login.add_person("Sam", is_operator=False)
+    invite = (await one.admin.people.add("Sam", is_operator=False)).code
     async with FakeDevice("http://other.example.com", one.nodes[0].url) as device:
         assert (await device.redeem(invite)).code == "invite_invalid"
     assert count(database_url, "devices") == 0

@@ -21,6 +21,7 @@ from bothy_kit.fake_host import FakeHost
 from bothy_kit.sockets import PATIENCE_S
 from bothy_server import wiring
 from bothy_server.identity.adapters.keystore.store import add_key
+from bothy_server.identity.app.invites import Invited
 from bothy_server.platform.lifecycle import Lifecycle
 from bothy_server.platform.settings import Settings
 from bothy_wire.ids import HostId, SessionId
@@ -66,17 +67,21 @@ class Cluster:
 
     async def device(self, name: str = "Robin", *, url: str | None = None) -> FakeDevice:
         """A new device of a new person, signed in."""
-        _, invite = await self.admin.login.add_person(name, is_operator=False)
-        return await self._signed_in(invite, url)
+        return await self._signed_in(await self.admin.people.add(name, is_operator=False), url)
 
     async def another_device(self, name: str, *, url: str | None = None) -> FakeDevice:
         """One more device of a person."""
-        _, invite = await self.admin.login.invite(name)
-        return await self._signed_in(invite, url)
+        person = await self.admin.people.find(name)
+        return await self._signed_in(await self.admin.people.invite(person.id), url)
 
-    async def _signed_in(self, invite: str, url: str | None) -> FakeDevice:
+    async def operator(self, name: str = "Kim", *, url: str | None = None) -> FakeDevice:
+        """A new device of a new operator, signed in."""
+        return await self._signed_in(await self.admin.people.add(name, is_operator=True), url)
+
+    async def _signed_in(self, invited: Invited, url: str | None) -> FakeDevice:
         device = await self.stack.enter_async_context(FakeDevice(ORIGIN, url or self.nodes[0].url))
-        assert (await device.redeem(invite)).status == 201
+        assert invited.code is not None
+        assert (await device.redeem(invited.code)).status == 201
         assert (await device.login()).status == 200
         return device
 

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import click
 
-from bothy_server.commands import database, doctor, host, keys, node, person, serve, settings
+from bothy_server.commands import database, device, doctor, host, keys, node, person, serve, settings
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -22,6 +22,7 @@ for command in (
     doctor.doctor,
     keys.keys,
     person.person,
+    device.device,
     node.node,
     host.host,
 ):

@@ -14,7 +14,9 @@ from bothy_server.hosts.app.naming import Naming
 from bothy_server.hosts.app.pairing import Pairing
 from bothy_server.hosts.app.transitions import Transitions
 from bothy_server.identity.app.grants import Grants
+from bothy_server.identity.app.devices import Devices
 from bothy_server.identity.app.login import Login
+from bothy_server.identity.app.people import People
 from bothy_server.kernel.unit import Event
 from bothy_server.platform.settings import Settings
 from bothy_server.platform.unit_of_work import SqlUnitOfWork
@@ -30,6 +32,8 @@ class Admin:
     """Use cases that `bothy-server` calls without a node."""
 
     login: Login
+    people: People
+    devices: Devices
     pairing: Pairing
     transitions: Transitions
     naming: Naming
@@ -53,6 +57,8 @@ async def admin(settings: Settings) -> AsyncIterator[Admin]:
 
         yield Admin(
             shared_use_cases.login(base, uow, tokens),
+            shared_use_cases.people(base, uow),
+            shared_use_cases.devices(base, uow),
             shared_use_cases.pairing(base, uow, tokens, host_sessions),
             Transitions(uow, host_sessions),
             Naming(uow),

@@ -13,13 +13,18 @@ from bothy_server.hosts.app.ports import HostStore
 from bothy_server.identity.adapters.postgres.attempts import PostgresAttemptStore
 from bothy_server.identity.adapters.postgres.challenges import PostgresChallengeStore
 from bothy_server.identity.adapters.postgres.device_logins import PostgresDeviceLoginStore
+from bothy_server.identity.adapters.postgres.devices import PostgresDeviceStore
 from bothy_server.identity.adapters.postgres.grants import PostgresGrantStore
+from bothy_server.identity.adapters.postgres.people import PostgresPeopleStore
 from bothy_server.identity.adapters.postgres.persons import PostgresPersonStore
 from bothy_server.identity.adapters.postgres.repeats import PostgresRepeatStore
 from bothy_server.identity.adapters.postgres.rights import PostgresRightStore
 from bothy_server.identity.app.attempts import AttemptStore
 from bothy_server.identity.app.device_logins import DeviceLoginStore
+from bothy_server.identity.app.devices import DeviceStore
 from bothy_server.identity.app.grants import GrantStore
+from bothy_server.identity.app.holding import HoldStore
+from bothy_server.identity.app.people import PeopleStore
 from bothy_server.identity.app.ports import ChallengeStore, PersonStore, RightStore
 from bothy_server.identity.app.repeats import RepeatStore
 from bothy_server.platform.clock import ClusterClock
@@ -35,6 +40,9 @@ from bothy_server.terminal.app.sweep import SweepStore
 
 STORES: StoreFactories = {
     PersonStore: PostgresPersonStore,
+    PeopleStore: PostgresPeopleStore,
+    DeviceStore: PostgresDeviceStore,
+    HoldStore: PostgresDeviceStore,
     ChallengeStore: PostgresChallengeStore,
     DeviceLoginStore: PostgresDeviceLoginStore,
     RightStore: PostgresRightStore,

@@ -13,6 +13,8 @@ from bothy_server.hosts.app.directory import Directory
 from bothy_server.hosts.app.naming import Naming
 from bothy_server.hosts.app.transitions import Transitions
 from bothy_server.identity.adapters.http.grants import HostGrants
+from bothy_server.identity.adapters.http.devices import OwnDevices
+from bothy_server.identity.adapters.http.people import Persons
 from bothy_server.identity.adapters.http.sign_in import SignIn
 from bothy_server.identity.adapters.http.step_ups import StepUps
 from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
@@ -57,6 +59,7 @@ def public_app(
     sessions = Sessions(uow, tokens, clock, core.presence, limits.sessions(settings))
     core.metrics.gauge("bothy.terminal.sessions.opened", "Sessions that this node opened", lambda: sessions.opened)
     pairing = shared_use_cases.pairing(base, uow, tokens, core.host_sessions)
+    devices = shared_use_cases.devices(base, uow)
     routes: list[BaseRoute] = [
         WebSocketRoute(CONTROL_PATH, control_sockets.serve),
         WebSocketRoute(data_path("{session_id}"), side_sockets.data),
@@ -64,6 +67,8 @@ def public_app(
         *not_upgraded(node_id, _probe(base, tokens, node_id).answer),
         *rest.routes(
             SignIn(shared_use_cases.login(base, uow, tokens), tokens, attempts),
+            Persons(shared_use_cases.people(base, uow), devices),
+            OwnDevices(devices),
             StepUps(step_up, attempts),
             Hosts(Directory(uow, core.presence), pairing, Transitions(uow, core.host_sessions), Naming(uow), attempts),
             HostGrants(Grants(uow, clock, RightLosses())),

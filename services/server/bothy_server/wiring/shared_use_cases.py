@@ -5,11 +5,15 @@ from __future__ import annotations
 from bothy_server import limits
 from bothy_server.hosts.app.pairing import Pairing
 from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
+from bothy_server.identity.app.devices import Devices
+from bothy_server.identity.app.invites import Invites
 from bothy_server.identity.app.login import Login
+from bothy_server.identity.app.people import People
 from bothy_server.platform.clock import ClusterClock
 from bothy_server.platform.settings import Settings
 from bothy_server.platform.unit_of_work import SqlUnitOfWork
 from bothy_server.terminal.app.host_sessions import HostSessions
+from bothy_server.terminal.app.right_losses import RightLosses
 from bothy_server.wiring.process import Foundation
 
 
@@ -23,8 +27,22 @@ def tokens_of_this_machine(settings: Settings) -> KeyStoreTokens:
     return KeyStoreTokens(settings.secrets.signing_key_dir, ClusterClock(), limits.tokens(settings))
 
 
+def people(base: Foundation, uow: SqlUnitOfWork) -> People:
+    """Persons and their invites."""
+    return People(uow, base.clock, _invites(base), RightLosses())
+
+
+def devices(base: Foundation, uow: SqlUnitOfWork) -> Devices:
+    """The devices of persons."""
+    return Devices(uow, _invites(base), RightLosses())
+
+
+def _invites(base: Foundation) -> Invites:
+    return Invites(base.clock, base.settings.identity.invite_ttl)
+
+
 def login(base: Foundation, uow: SqlUnitOfWork, tokens: KeyStoreTokens) -> Login:
-    """Invites, devices and their access tokens."""
+    """How devices join, and their access tokens."""
     settings = base.settings
     return Login(uow, tokens, base.clock, settings.server.public_origins, limits.login(settings))
 

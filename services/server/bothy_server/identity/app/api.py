@@ -6,6 +6,7 @@ A function that takes part in another feature's transaction takes the ``Unit`` a
 from __future__ import annotations
 
 from bothy_server.identity.app.attempts import Attempts
+from bothy_server.identity.app.holding import hold_caller
 from bothy_server.identity.app.ports import (
     ChallengeStore,
     Device,
@@ -45,6 +46,7 @@ __all__ = [
     "check_owns",
     "find_device",
     "find_person",
+    "hold_caller",
     "host_unknown",
     "made_before",
     "remember_made",

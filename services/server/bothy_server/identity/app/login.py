@@ -13,7 +13,7 @@ from bothy_server.kernel.ids import new_id
 from bothy_server.kernel.names import check_name
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import AuditEntry, UnitOfWork
-from bothy_wire.codes import CODE_BYTES, code_hash, format_code
+from bothy_wire.codes import code_hash
 from bothy_wire.ids import DeviceId, PersonId
 from bothy_wire.limits import CHALLENGE_BYTES
 from bothy_wire.signing import Purpose, verify_any
@@ -24,6 +24,11 @@ _INVITE_INVALID = Problem(
 _LOGIN_REFUSED = Problem(
     401, "login_refused", "This device is not known here or was revoked. Log in with a new invite."
 )
+# Only who holds the key of such a device is told: to all others it is as unknown as any.
+_DEVICE_REVOKED = Problem(
+    401, "device_revoked", "This device was revoked. Log out here, and log in again with a new invite."
+)
+_PERSON_DISABLED = Problem(401, "person_disabled", "This account was disabled. Ask an operator.")
 _DECOY_KEY = bytes.fromhex("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a")
 """Checked in place of an unknown device's, so that the time of an answer tells nothing. From RFC 8032; lets nobody in."""
 
@@ -57,7 +62,7 @@ class Redeemed:
 
 
 class Login:
-    """Invites, and login by device key."""
+    """A device joins with an invite, and signs in with its key."""
 
     def __init__(
         self, uow: UnitOfWork, tokens: Tokens, clock: Clock, origins: Collection[str], limits: LoginLimits
@@ -68,31 +73,6 @@ class Login:
         self._clock = clock
         self._origins = origins
         self._limits = limits
-
-    async def add_person(self, name: str, *, is_operator: bool) -> tuple[PersonId, str]:
-        """A new person and the one-time invite for their first device."""
-        check_name(name)
-        person_id = PersonId(new_id(self._clock.now()))
-        async with self._uow() as unit:
-            if not await unit.of(PersonStore).add_person(person_id, name, is_operator=is_operator):
-                raise Problem(409, "person_exists", f"There is a person called {name} already.")
-            unit.audit(AuditEntry("person.add", "operator" if is_operator else "person", person_id=person_id))
-            code = format_code(secrets.token_bytes(CODE_BYTES))
-            invite_id = new_id(self._clock.now())
-            await unit.of(PersonStore).add_invite(invite_id, person_id, code_hash(code), self._limits.invite_ttl)
-        return person_id, code
-
-    async def invite(self, name: str) -> tuple[PersonId, str]:
-        """A one-time invite for one more device of a person."""
-        async with self._uow() as unit:
-            person_id = await unit.of(PersonStore).find_person(name)
-            if person_id is None:
-                raise Problem(404, "person_unknown", f"There is no person called {name}.")
-            code = format_code(secrets.token_bytes(CODE_BYTES))
-            invite_id = new_id(self._clock.now())
-            await unit.of(PersonStore).add_invite(invite_id, person_id, code_hash(code), self._limits.invite_ttl)
-            unit.audit(AuditEntry("invite.create", "created", person_id=person_id))
-        return person_id, code
 
     async def redeem(self, new: NewDevice) -> Redeemed:
         """Add a device. The signature proves that the caller holds the signing key and dialled this server."""
@@ -131,8 +111,10 @@ class Login:
             spent = await unit.of(ChallengeStore).use_login(challenge, device_id)
             key = _DECOY_KEY if device is None else device.signing_key
             signed = self._signed(key, signature, Purpose.DEVICE_LOGIN, challenge, str(device_id))
-            if device is None or not spent or not signed or not device.usable:
+            if device is None or not spent or not signed:
                 raise _LOGIN_REFUSED
+            if not device.usable:
+                raise _DEVICE_REVOKED if device.revoked else _PERSON_DISABLED
             await unit.of(PersonStore).touch_device(device_id)
         return self._tokens.mint(AccessToken(device.person_id, device_id))
 

@@ -56,6 +56,7 @@ class Device:
     channel_key: bytes
     usable: bool
     """Neither the device is revoked nor its person disabled."""
+    revoked: bool
     is_operator: bool
     person_name: str
 

@@ -7,11 +7,14 @@ import pytest
 
 from bothy_kit.cluster import ORIGIN
 from bothy_kit.rows import Keys
+from bothy_server.identity.app.invites import Invites
 from bothy_server.identity.app.login import Login, LoginLimits, NewDevice
+from bothy_server.identity.app.people import People
 from bothy_server.identity.app.ports import Challenge, ChallengeStore
 from bothy_server.identity.domain.act import Act
 from bothy_server.identity.domain.tokens import AccessToken
 from bothy_server.kernel.problems import Problem
+from bothy_server.terminal.app.right_losses import RightLosses
 from bothy_wire.codes import code_hash
 from bothy_wire.signing import Purpose
 
@@ -21,13 +24,16 @@ ELSEWHERE = "https://other.example.com"
 
 @pytest.fixture
 def login(rows, tokens, clock):
-    return Login(rows.uow, tokens, clock, [ORIGIN, "https://second.example.com"], LoginLimits(3600, 60))
+    return Login(rows.uow, tokens, clock, [ORIGIN, "https://second.example.com"], LoginLimits(60, 86400))
 
 
 @pytest.fixture
-async def invite(login, rows):
+async def invite(rows, clock):
     """A person and the code of their first device."""
-    return await login.add_person(rows.name("Robin"), is_operator=False)
+    invited = await People(rows.uow, clock, Invites(clock, 3600), RightLosses()).add(
+        rows.name("Robin"), is_operator=False
+    )
+    return invited.person_id, invited.code
 
 
 def new_device(code, keys=None, *, name="laptop", origin=ORIGIN, signed_name=None):
@@ -41,49 +47,6 @@ async def refusal(attempt):
     with pytest.raises(Problem) as raised:
         await attempt
     return raised.value.status, raised.value.code
-
-
-# ---- persons and invites --------------------------------------------------------------------------------------------
-
-
-async def test_a_person_is_added_with_an_invite(login, rows):
-    name = rows.name("Robin")
-    person_id, code = await login.add_person(name, is_operator=True)
-    assert await rows.audit(person_id=person_id) == [("person.add", "operator")]
-    ((stored, operator),) = await rows.run(
-        "SELECT code_hash, is_operator FROM invites JOIN persons p ON p.id = person_id WHERE p.id = :id", id=person_id
-    )
-    assert (bytes(stored), operator) == (code_hash(code), True)
-
-
-async def test_a_name_is_one_persons(login, rows):
-    name = rows.name("Robin")
-    await login.add_person(name, is_operator=False)
-    before = await rows.content()
-    assert await refusal(login.add_person(name, is_operator=True)) == (409, "person_exists")
-    assert await rows.content() == before
-
-
-async def test_a_person_is_invited_again(login, rows):
-    name = rows.name("Robin")
-    person_id, first = await login.add_person(name, is_operator=False)
-    assert (await login.redeem(new_device(first))).person_id == person_id
-    again, second = await login.invite(name)
-    assert again == person_id
-    redeemed = await login.redeem(new_device(second))
-    assert (redeemed.person_id, redeemed.person_name) == (person_id, name)
-    assert await rows.audit(person_id=person_id) == [
-        ("person.add", "person"),
-        ("device.add", "invite"),
-        ("invite.create", "created"),
-        ("device.add", "invite"),
-    ]
-
-
-async def test_nobody_is_not_invited(login, rows):
-    before = await rows.content()
-    assert await refusal(login.invite("Nobody")) == (404, "person_unknown")
-    assert await rows.content() == before
 
 
 # ---- redeeming ------------------------------------------------------------------------------------------------------
@@ -226,17 +189,36 @@ async def test_a_challenge_of_a_step_up_signs_nobody_in(login, rows):
     [
         "UPDATE challenges SET expires_at = now() WHERE device_id = :id",
         "UPDATE challenges SET used_at = now() WHERE device_id = :id",
-        "UPDATE devices SET revoked_at = now() WHERE id = :id",
-        "UPDATE persons SET disabled_at = now() WHERE id = (SELECT person_id FROM devices WHERE id = :id)",
     ],
 )
-async def test_a_challenge_too_old_or_a_device_revoked_is_the_same_refusal(login, rows, spoil):
+async def test_a_challenge_too_old_or_used_is_the_same_refusal(login, rows, spoil):
     device = await rows.device()
     challenge, _ = await login.challenge(device.id)
     await rows.run(spoil, id=device.id)
     before = await rows.content()
     attempt = login.token(device.id, challenge, login_signature(device, challenge))
     assert await refusal(attempt) == (401, "login_refused")
+    assert await rows.content() == before
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code"),
+    [
+        ("UPDATE devices SET revoked_at = now() WHERE id = :id", "device_revoked"),
+        (
+            "UPDATE persons SET disabled_at = now() WHERE id = (SELECT person_id FROM devices WHERE id = :id)",
+            "person_disabled",
+        ),
+    ],
+)
+async def test_only_who_holds_the_key_hears_why_a_device_may_not_act(login, rows, spoil, code):
+    device, stranger = await rows.device(), await rows.device()
+    challenge, _ = await login.challenge(device.id)
+    await rows.run(spoil, id=device.id)
+    before = await rows.content()
+    by_others = login_signature(stranger, challenge, device_id=device.id)
+    assert await refusal(login.token(device.id, challenge, by_others)) == (401, "login_refused")
+    assert await refusal(login.token(device.id, challenge, login_signature(device, challenge))) == (401, code)
     assert await rows.content() == before
 
 

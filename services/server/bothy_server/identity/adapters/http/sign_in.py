@@ -97,7 +97,7 @@ class SignIn:
         """A challenge for a device to sign. A device that does not exist gets one too."""
         return ChallengeMade(*await self.login.challenge(DeviceId(call.body.device_id)))
 
-    @operation("POST", "/api/v1/auth/token", refuses={401: ("login_refused",)})
+    @operation("POST", "/api/v1/auth/token", refuses={401: ("login_refused", "device_revoked", "person_disabled",)})
     async def make_access_token(self, call: AnonymousCall[TokenWanted]) -> TokenMade:
         """An access token, for a signed challenge. So it is made anew, too: there is no refresh token to steal."""
         body = call.body

@@ -30,7 +30,7 @@ _ADD_DEVICE = text("""
 """)
 _DEVICE = text("""
     SELECT d.id, d.person_id, d.name, d.kind, d.signing_key, d.channel_key, p.is_operator, p.name AS person_name,
-           d.revoked_at IS NULL AND p.disabled_at IS NULL AS usable
+           d.revoked_at IS NOT NULL AS revoked, d.revoked_at IS NULL AND p.disabled_at IS NULL AS usable
     FROM devices d JOIN persons p ON p.id = d.person_id WHERE d.id = :id
 """)
 _TOUCH_DEVICE = text("UPDATE devices SET last_used_at = now() WHERE id = :id")
@@ -86,6 +86,7 @@ class PostgresPersonStore:
             signing_key=bytes(row.signing_key),
             channel_key=bytes(row.channel_key),
             usable=row.usable,
+            revoked=row.revoked,
             is_operator=row.is_operator,
             person_name=row.person_name,
         )

@@ -30,7 +30,7 @@ async def known(node):
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def operator(node):
     name = f"Alex-{uuid4().hex[:8]}"
-    await node.admin.login.add_person(name, is_operator=True)
+    await node.admin.people.add(name, is_operator=True)
     return await node.another_device(name)
 
 

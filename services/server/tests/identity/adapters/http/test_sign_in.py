@@ -22,17 +22,17 @@ async def device(node):
 
 async def test_an_invite_becomes_a_device(node):
     name = f"Robin-{uuid4().hex[:8]}"
-    person_id, invite = await node.admin.login.add_person(name, is_operator=False)
+    invited = await node.admin.people.add(name, is_operator=False)
     async with FakeDevice(ORIGIN, node.nodes[0].url) as device:
-        answer = await device.redeem(invite)
+        answer = await device.redeem(invited.code)
         assert (answer.status, set(answer.body)) == (201, {"device_id", "person_id", "person_name"})
-        assert (answer.body["person_id"], answer.body["person_name"]) == (str(person_id), name)
-        again = await device.redeem(invite)
+        assert (answer.body["person_id"], answer.body["person_name"]) == (str(invited.person_id), name)
+        again = await device.redeem(invited.code)
         assert (again.status, again.code) == (401, "invite_invalid")
 
 
 async def test_a_name_is_measured_in_bytes_and_holds_no_control_characters(node):
-    _, invite = await node.admin.login.add_person(f"Robin-{uuid4().hex[:8]}", is_operator=False)
+    invite = (await node.admin.people.add(f"Robin-{uuid4().hex[:8]}", is_operator=False)).code
     async with FakeDevice(ORIGIN, node.nodes[0].url) as device:
         for bad in ("\u00e9" * 33, "lap\x00top", "lap\x1btop", "", "x" * 65):
             answer = await device.redeem(invite, bad)
