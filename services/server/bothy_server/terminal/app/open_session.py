@@ -11,6 +11,7 @@ from bothy_server.identity.app.api import (
     Made,
     StreamToken,
     Tokens,
+    hold_caller,
     made_before,
     remember_made,
     right_of,
@@ -84,6 +85,7 @@ class Sessions:
             made = await made_before(unit, caller, repeat)
             if made is not None:
                 return await self._again(unit, made)
+            await hold_caller(unit, caller)
             host = await self._reachable(unit, caller, host_id, session_user)
             _offered(host, profile, session_user)
             await self._check_limits(unit, caller, host_id)
@@ -106,6 +108,7 @@ class Sessions:
             made = await made_before(unit, caller, repeat)
             if made is not None:
                 return await self._again(unit, made)
+            await hold_caller(unit, caller)
             row = await unit.of(SessionStore).lock(session_id)
             if row is None or row.person_id != caller.person_id:
                 raise session_unknown()

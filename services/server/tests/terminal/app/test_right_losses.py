@@ -1,9 +1,15 @@
 """What a right carried ends with it, in the unit that takes it away; what something else carries goes on."""
 
+import asyncio
+
 import pytest
 
+from bothy_server.identity.app.devices import Devices
+from bothy_server.identity.app.invites import Invites
 from bothy_server.identity.app.ports import RightEvents
 from bothy_server.kernel.problems import Problem
+from bothy_server.kernel.rates import Rate
+from bothy_server.terminal.app.open_session import SessionLimits, Sessions
 from bothy_server.terminal.app.right_losses import RightLosses
 from bothy_server.terminal.domain.session import SessionState
 
@@ -126,3 +132,32 @@ async def test_a_loss_that_is_not_decided_ends_nothing(losses, rows):
         await refused()
     assert await rows.content() == before
     assert (await rows.record(session.id)).state is ACTIVE
+
+
+@pytest.fixture
+def sessions(rows, tokens, presence):
+    limits = SessionLimits(
+        max_sessions_per_person=9, max_sessions_per_host=9, open_rate=Rate(99, 60), max_duration=60, resume_window=60
+    )
+    return Sessions(rows.uow, tokens, rows.clock, presence, limits)
+
+
+@pytest.mark.parametrize("act", ["open", "attach", "attach_from_elsewhere"])
+@pytest.mark.parametrize("first", ["act", "revoke"])
+async def test_whoever_is_first_an_open_and_a_revocation_never_miss_each_other(
+    losses, sessions, rows, clock, device, host, link, act, first
+):
+    """What was opened before ends; what comes after is refused. Nothing waits for ever, and nothing is left."""
+    other = await rows.device(device.person_id)
+    session = await rows.session(other if act == "attach_from_elsewhere" else device, host, ACTIVE)
+    if act == "open":
+        acting = sessions.open(device.caller, host.id, "shell", "alex-shell", await rows.step_up(device, host))
+    else:
+        acting = sessions.attach(device.caller, session.id, await rows.step_up(device, host, "attach"))
+    revoking = Devices(rows.uow, Invites(clock, 60), losses).revoke(device.id)
+    both = (acting, revoking) if first == "act" else (revoking, acting)
+    done = await asyncio.gather(*(asyncio.create_task(each) for each in both), return_exceptions=True)
+    refused = [each for each in done if isinstance(each, BaseException)]
+    assert [each.code for each in refused] in ([], ["token_invalid"])
+    live = await rows.run("SELECT id FROM terminal_sessions WHERE device_id = :id AND state <> 'closed'", id=device.id)
+    assert live == []
