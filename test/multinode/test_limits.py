@@ -139,16 +139,23 @@ async def test_the_answer_to_a_repeat_opens_the_stream(two):
 async def test_an_attach_repeated_on_another_node_raises_nothing_and_gives_way_to_a_newer_one(two):
     device, host = await two.couple()
     await host.connect()
-    stream = await device.open(host.host_id)
-    path = f"/terminal/sessions/{stream.session_id}/attach"
-    first, again = [await device.rest("POST", path, {}, url=each.url, key="one") for each in two.nodes]
+    act = {"host_id": str(host.host_id), "profile": "shell", "session_user": "alex-shell"}
+    body = {**act, "step_up_id": await device.step_up("open", *act.values())}
+    session = (
+        f"/terminal/sessions/{(await device.rest('POST', '/terminal/sessions', body, key='open')).body['session_id']}"
+    )
+    first, again = [await device.rest("POST", f"{session}/attach", {}, url=each.url, key="one") for each in two.nodes]
     assert (first.status, first.body["attach_seq"]) == (again.status, again.body["attach_seq"]) == (200, 2)
-    await device.attach(stream.session_id)
-    late = await device.rest("POST", path, {}, key="one")
-    assert (late.status, late.code) == (409, "replaced")
-    await device.rest("POST", f"/terminal/sessions/{stream.session_id}/close", {})
-    late = await device.rest("POST", path, {}, key="one")
-    assert (late.status, late.code) == (409, "session_closed")
+
+    async def late():
+        sent = [await device.rest("POST", f"{session}/attach", {}, key="one")]
+        sent.append(await device.rest("POST", "/terminal/sessions", body, key="open"))
+        return counted(sent)
+
+    await device.rest("POST", f"{session}/attach", {})
+    assert await late() == {(409, "replaced"): 2}
+    await device.rest("POST", f"{session}/close", {})
+    assert await late() == {(409, "session_closed"): 2}
 
 
 async def test_a_host_and_its_code_are_made_once_and_the_code_is_shown_once(two):
