@@ -7,12 +7,12 @@ again with :class:`Tick`. The encrypted channel (:class:`~bothy_wire.channel.dev
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
 from typing import assert_never
 from uuid import UUID
 
 from bothy_device import texts
+from bothy_device.display import Display
 from bothy_device.escapes import Command, EscapeParser
 from bothy_device.events import (
     Accepted,
@@ -20,7 +20,6 @@ from bothy_device.events import (
     Begin,
     Bell,
     Closed,
-    Discard,
     Effect,
     Event,
     HangUp,
@@ -30,7 +29,6 @@ from bothy_device.events import (
     Refused,
     Resized,
     Say,
-    Show,
     Suspend,
     Tick,
     Typed,
@@ -99,11 +97,7 @@ class Session:
         self._ready_due = False
         self._failed_at: float | None = None
         self._way = way
-        self._repainting = False
-        self._stale = False
-        """What is with the terminal belongs to an older count of output."""
-        self._unwritten: deque[tuple[int, bool]] = deque()
-        """Lengths of what is with the terminal, and whether they count as output."""
+        self._display = Display()
         self._waiting = Waiting(limits, piped=self._piped, escape=self._escape, now=now)
         self._patience_at: float | None = now + WAITING_AFTER
         self._exit: Leave | None = None
@@ -118,7 +112,7 @@ class Session:
             return []
         self._effects = []
         self._step(event, now)
-        if self._exit and not self._unwritten:
+        if self._exit and not self._display.busy:
             self._leave = self._leave or self._exit
         if self._leave is None:
             self._watch(now)
@@ -157,7 +151,9 @@ class Session:
                 self._size = _clamped(event)
                 self._tell_size()
             case Written(count):
-                self._written(count)
+                if processed := self._display.written(count):
+                    self._end.processed(processed)
+                self._acknowledge_exit()
             case Quit(status, text):
                 self._leave = Leave(status, self._goes_on(text))
             case Tick():
@@ -201,19 +197,14 @@ class Session:
     def _channel_event(self, event: DeviceEvent, now: float) -> None:
         match event:
             case Opened():
-                self._stale = event.resume != "exact"
+                self._display.opened(exact=event.resume == "exact")
                 self._opened(event.dropped_input, now)
             case Refusal(code):
                 self._hang_up(CloseCode.NORMAL, Declined(code), now)
             case Output(data):
-                if self._stale:
-                    self._discard()
-                self._show(data, counts=True)
+                self._effects += self._display.output(data)
             case Repaint(data, last):
-                if not self._repainting:
-                    self._discard()
-                self._repainting = not last
-                self._show(data, counts=False)
+                self._effects += self._display.repaint(data, last=last)
                 if last and data and self._greeting:
                     self._effects.append(Say(self._greeting))
                 if last:
@@ -238,38 +229,13 @@ class Session:
             self._begun = True
             self._effects.append(Begin())
         self._patience_at = None
-        self._repainting = False
         self._tell_size()
         if dropped:
             self._effects.append(Say(f"{dropped} bytes that you typed were not sent: another device typed meanwhile"))
 
-    def _discard(self) -> None:
-        """What follows stands for all that the terminal has not taken, which else would have no bound."""
-        self._stale = False
-        if self._unwritten:
-            self._effects.append(Discard())
-
-    def _show(self, data: bytes, *, counts: bool) -> None:
-        if data:
-            self._unwritten.append((len(data), counts))
-            self._effects.append(Show(data))
-
-    def _written(self, count: int) -> None:
-        processed = 0
-        while count and self._unwritten:
-            length, counts = self._unwritten.popleft()
-            taken = min(count, length)
-            count -= taken
-            processed += taken if counts else 0
-            if taken < length:
-                self._unwritten.appendleft((length - taken, counts))
-        if processed:
-            self._end.processed(processed)
-        self._acknowledge_exit()
-
     def _acknowledge_exit(self) -> None:
         """The exit counts as one position, behind all output."""
-        if self._exit and not self._unwritten and self._end.open:
+        if self._exit and not self._display.busy and self._end.open:
             self._end.processed(1)
 
     def _typed(self, data: bytes, now: float) -> None:
