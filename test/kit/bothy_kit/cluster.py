@@ -93,7 +93,7 @@ class Cluster:
 
     async def host(self, name: str = "lab-1", owner: str = "Robin", *, url: str | None = None) -> FakeHost:
         """A new host, paired and not connected."""
-        made = await self.admin.pairing.create_for(name, owner)
+        made = await self.admin.pairing.create(name, owner, None)
         code, _ = await self.admin.pairing.issue_code(made.id, None)
         host = await self.stack.enter_async_context(FakeHost(ORIGIN, url or self.nodes[-1].url))
         assert (await host.pair(code)).status_code == 201

@@ -25,7 +25,7 @@ def host_add(name: str, owner: str, as_json: bool) -> None:
     """Add a host and print its pairing code."""
 
     async def add(admin: wiring.Admin) -> dict[str, str]:
-        made = await admin.pairing.create_for(name, owner)
+        made = await admin.pairing.create(name, owner, None)
         code, _ = await admin.pairing.issue_code(made.id, None)
         return {"host_id": str(made.id), "code": code}
 

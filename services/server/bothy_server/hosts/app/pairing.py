@@ -81,12 +81,15 @@ class Pairing:
     async def create(
         self,
         name: str,
-        owner: PersonId,
+        owner: str,
         caller: Caller | None,
         step_up_id: StepUpId | None = None,
         repeat: RepeatKey | None = None,
     ) -> Host:
-        """A new host with its first owner. ``caller`` is None on the server's own command line."""
+        """A new host with its first owner, a person by id or exact name.
+
+        No machine is paired with it yet, and that one's own person decides. ``caller`` is None on the server's command line.
+        """
         if caller is not None and not caller.is_operator:
             raise Problem(403, "operator_required", "Only an operator may add a host.")
         check_name(name)
@@ -95,25 +98,16 @@ class Pairing:
             made = await made_before(unit, caller, repeat)
             if made is not None:
                 return await _host(unit, HostId(made.id))
+            owner_id = await find_person(unit, owner)
             if not await unit.of(HostStore).add(host_id, name):
                 raise Problem(409, "host_exists", f"There is a host called {name} already.")
-            await add_owner(unit, owner, host_id)
+            await add_owner(unit, owner_id, host_id)
             if caller is not None:
                 await spend_step_up(unit, caller, step_up_id, Act("manage_relay"))
             await remember_made(unit, caller, repeat, Made(host_id))
-            unit.audit(_entry("host.create", "created", host_id, caller))
+            unit.audit(_entry("host.create", "created", host_id, caller, owner_id))
             unit.emit(Event("host.updated", host_id=host_id))
             return await _host(unit, host_id)
-
-    async def create_for(self, name: str, owner_name: str) -> Host:
-        """Like :meth:`create`, with the owner by name; for the server's own command line."""
-        async with self._uow() as unit:
-            owner = await find_person(unit, owner_name)
-        if owner is None:
-            raise Problem(
-                404, "person_unknown", f"There is no person called {owner_name}; `bothy-server person add` makes one."
-            )
-        return await self.create(name, owner, None)
 
     async def find(self, name: str) -> Host:
         """A host by name; for the server's own command line."""
@@ -212,6 +206,8 @@ async def _host(unit: Unit, host_id: HostId) -> Host:
     return host
 
 
-def _entry(action: str, code: str, host_id: HostId, caller: Caller | None) -> AuditEntry:
+def _entry(
+    action: str, code: str, host_id: HostId, caller: Caller | None, subject: PersonId | None = None
+) -> AuditEntry:
     person, device = (None, None) if caller is None else (caller.person_id, caller.device_id)
-    return AuditEntry(action, code, person_id=person, device_id=device, host_id=host_id)
+    return AuditEntry(action, code, person_id=person, device_id=device, host_id=host_id, subject_person_id=subject)

@@ -87,9 +87,15 @@ async def find_device(unit: Unit, device_id: DeviceId) -> Device | None:
     return await unit.of(PersonStore).device(device_id)
 
 
-async def find_person(unit: Unit, name: str) -> PersonId | None:
-    """An enabled person by name."""
-    return await unit.of(PersonStore).find_person(name)
+async def find_person(unit: Unit, person: str) -> PersonId:
+    """An enabled person by id or exact name. One who is disabled and one who is not there are one answer.
+
+    Raises 404 ``person_unknown``.
+    """
+    person_id = await unit.of(PersonStore).find_person(person)
+    if person_id is None:
+        raise Problem(404, "person_unknown", "There is no such person. Give the exact name, or the id.")
+    return person_id
 
 
 async def right_of(unit: Unit, person_id: PersonId, host_id: HostId) -> Right | None:

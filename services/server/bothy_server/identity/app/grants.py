@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, Protocol, TypeVar
 
-from bothy_server.identity.app.api import spend_step_up
+from bothy_server.identity.app.api import find_person, spend_step_up
 from bothy_server.identity.app.ports import RightEvents, RightStore
 from bothy_server.identity.app.standing import check_manages, check_owns, host_unknown
 from bothy_server.identity.domain.act import Act
@@ -30,9 +30,6 @@ class GrantStore(Protocol):
 
     async def hold(self, host_id: HostId) -> bool:
         """Hold the host's row until the unit ends, against other changes and new sessions; False when there is none."""
-
-    async def find_enabled(self, person: str) -> PersonId | None:
-        """An enabled person by id or exact name."""
 
     async def owners(self, host_id: HostId) -> list[Owner]:
         """By name."""
@@ -75,7 +72,7 @@ class Grants:
         async with self._uow() as unit:
             await _hold(unit, host_id)
             await check_owns(unit, caller, host_id)
-            person_id = await _enabled(unit, person)
+            person_id = await find_person(unit, person)
             if await unit.of(RightStore).add_owner(person_id, host_id):
                 await _spend(unit, caller, host_id, step_up_id)
                 _tell(unit, caller, host_id, person_id, "host.owner", "added")
@@ -136,7 +133,7 @@ class Grants:
                 raise Problem(
                     422, "expiry_past", "The end of the grant has passed. `hosts revoke-grant` takes one away."
                 )
-            person_id = await _enabled(unit, person)
+            person_id = await find_person(unit, person)
             had = await _grant(unit, host_id, person_id, session_user)
             if had is not None and had.expires_at == expires_at:
                 return had
@@ -178,13 +175,6 @@ async def _hold(unit: Unit, host_id: HostId) -> None:
     """First of all: what is read afterwards stays true, and no session begins behind the back of who ends them."""
     if not await unit.of(GrantStore).hold(host_id):
         raise host_unknown()
-
-
-async def _enabled(unit: Unit, person: str) -> PersonId:
-    person_id = await unit.of(GrantStore).find_enabled(person)
-    if person_id is None:
-        raise Problem(404, "person_unknown", "There is no such person. Give the exact name, or the id.")
-    return person_id
 
 
 async def _grant(unit: Unit, host_id: HostId, person_id: PersonId, session_user: str) -> Grant | None:

@@ -80,8 +80,8 @@ class PersonStore(Protocol):
     async def add_person(self, person_id: PersonId, name: str, *, is_operator: bool) -> bool:
         """False when the name is taken."""
 
-    async def find_person(self, name: str) -> PersonId | None:
-        """An enabled person by exact name."""
+    async def find_person(self, person: str) -> PersonId | None:
+        """An enabled person by id or exact name."""
 
     async def add_invite(self, invite_id: UUID, person_id: PersonId, code_hash: bytes, ttl_s: float) -> None:
         """Store an invite by the hash of its code."""

@@ -64,37 +64,38 @@ async def refusal(rows, attempt):
 
 async def test_an_operator_makes_a_host(pairing, rows, owner):
     operator, name = await rows.device(operator=True), rows.name("lab")
-    unconfirmed = pairing.create(name, owner.person_id, operator.caller, NOBODY)
+    unconfirmed = pairing.create(name, str(owner.person_id), operator.caller, NOBODY)
     assert await refusal(rows, unconfirmed) == (401, "step_up_required")
     confirmed = await rows.confirmed(operator, Act("manage_relay"))
-    made = await pairing.create(name, owner.person_id, operator.caller, confirmed)
+    made = await pairing.create(name, str(owner.person_id), operator.caller, confirmed)
     assert (made.name, made.state, made.pairing_seq, made.paired) == (name, HostState.PENDING, 1, False)
     async with rows.uow() as unit:
         assert await rights_of(unit, owner.person_id) == {made.id: Right(owner=True)}
-    assert await rows.audit(host_id=made.id, device_id=operator.id) == [("host.create", "created")]
+    entry = {"device_id": operator.id, "subject_person_id": owner.person_id}
+    assert await rows.audit(host_id=made.id, **entry) == [("host.create", "created")]
     assert await rows.events(host_id=made.id) == ["host.updated"]
     assert await pairing.find(name) == made
 
 
 async def test_nobody_else_makes_a_host(pairing, rows, owner):
-    attempt = pairing.create(rows.name("lab"), owner.person_id, owner.caller)
+    attempt = pairing.create(rows.name("lab"), str(owner.person_id), owner.caller)
     assert await refusal(rows, attempt) == (403, "operator_required")
 
 
 async def test_the_command_line_makes_a_host_for_a_person(pairing, rows, owner):
     ((person,),) = await rows.run("SELECT name FROM persons WHERE id = :id", id=owner.person_id)
-    made = await pairing.create_for(rows.name("lab"), person)
+    made = await pairing.create(rows.name("lab"), person, None)
     assert await rows.run("SELECT person_id FROM host_owners WHERE host_id = :id", id=made.id) == [(owner.person_id,)]
-    assert await refusal(rows, pairing.create_for(rows.name("lab"), "Nobody")) == (404, "person_unknown")
+    assert await refusal(rows, pairing.create(rows.name("lab"), "Nobody", None)) == (404, "person_unknown")
 
 
 async def test_a_name_is_one_hosts_until_that_is_retired(pairing, rows, owner):
     name = rows.name("lab")
-    first = await pairing.create(name, owner.person_id, None)
-    assert await refusal(rows, pairing.create(name, owner.person_id, None)) == (409, "host_exists")
+    first = await pairing.create(name, str(owner.person_id), None)
+    assert await refusal(rows, pairing.create(name, str(owner.person_id), None)) == (409, "host_exists")
     await rows.run("UPDATE hosts SET state = 'retired' WHERE id = :id", id=first.id)
     assert await refusal(rows, pairing.find(name)) == (404, "host_unknown")
-    assert (await pairing.create(name, owner.person_id, None)).id != first.id
+    assert (await pairing.create(name, str(owner.person_id), None)).id != first.id
 
 
 # ---- a code ---------------------------------------------------------------------------------------------------------

@@ -96,10 +96,14 @@ async def test_persons_and_devices_are_found(rows):
         assert (await find_device(unit, device.id)).person_name == name
         assert await find_device(unit, NOBODY) is None
         assert await find_person(unit, name) == device.person_id
-        assert await find_person(unit, name.upper()) is None
+        assert await find_person(unit, str(device.person_id)) == device.person_id
+        for spelling in (name.upper(), str(device.person_id).upper(), str(device.id)):
+            with pytest.raises(Problem, match="person_unknown"):
+                await find_person(unit, spelling)
     await rows.run("UPDATE persons SET disabled_at = now() WHERE id = :id", id=device.person_id)
     async with rows.uow() as unit:
-        assert await find_person(unit, name) is None
+        with pytest.raises(Problem, match="person_unknown"):
+            await find_person(unit, name)
         assert (await find_device(unit, device.id)).usable is False
 
 

@@ -45,9 +45,13 @@ class HostList(msgspec.Struct, frozen=True):
 
 
 class HostWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A host to add. ``step_up_id`` is of the purpose ``manage_relay``."""
+    """A host to add. ``owner``: a person by id or exact name; the caller when it is left out.
+
+    ``step_up_id`` is of the purpose ``manage_relay``.
+    """
 
     name: Name
+    owner: Name | None = None
     step_up_id: UUID
 
 
@@ -131,15 +135,17 @@ class Hosts:
         refuses={
             401: ("step_up_required",),
             403: ("operator_required",),
+            404: ("person_unknown",),
             409: ("host_exists",),
             422: ("name_invalid",),
         },
         repeatable=True,
     )
     async def create_host(self, call: Call[HostWanted]) -> HostBody:
-        """Add a host, which the caller owns. Operators only."""
+        """Add a host, and say who owns it. Operators only; whose machine it is decides by pairing it."""
         caller, step_up_id = call.caller, StepUpId(call.body.step_up_id)
-        host = await self.pairing.create(call.body.name, caller.person_id, caller, step_up_id, call.repeat)
+        owner = call.body.owner or str(caller.person_id)
+        host = await self.pairing.create(call.body.name, owner, caller, step_up_id, call.repeat)
         return _body(await self.directory.get(caller, host.id))
 
     @operation(

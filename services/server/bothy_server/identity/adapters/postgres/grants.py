@@ -6,14 +6,10 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bothy_server.identity.domain.rights import Grant, Owner
-from bothy_wire.ids import HostId, PersonId, parse_id
+from bothy_wire.ids import HostId, PersonId
 
 # FOR UPDATE, since a new session's foreign key waits for nothing less.
 _HOLD = text("SELECT id FROM hosts WHERE id = :host_id FOR UPDATE")
-_FIND = text("""
-    SELECT id FROM persons WHERE (id = CAST(:id AS uuid) OR name = :name) AND disabled_at IS NULL
-    ORDER BY id = CAST(:id AS uuid) DESC NULLS LAST LIMIT 1
-""")
 _OWNERS = text("""
     SELECT p.id, p.name, o.created_at, p.disabled_at IS NULL AS usable
     FROM host_owners o JOIN persons p ON p.id = o.person_id WHERE o.host_id = :host_id ORDER BY p.name
@@ -43,15 +39,6 @@ class PostgresGrantStore:
     async def hold(self, host_id: HostId) -> bool:
         """See the port."""
         return (await self._connection.execute(_HOLD, {"host_id": host_id})).first() is not None
-
-    async def find_enabled(self, person: str) -> PersonId | None:
-        """See the port."""
-        try:
-            person_id = parse_id(person)
-        except ValueError:
-            person_id = None
-        row = (await self._connection.execute(_FIND, {"id": person_id, "name": person})).first()
-        return None if row is None else PersonId(row.id)
 
     async def owners(self, host_id: HostId) -> list[Owner]:
         """See the port."""

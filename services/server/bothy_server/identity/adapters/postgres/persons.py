@@ -8,12 +8,15 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bothy_server.identity.app.ports import Device
-from bothy_wire.ids import DeviceId, PersonId
+from bothy_wire.ids import DeviceId, PersonId, parse_id
 
 _ADD_PERSON = text(
     "INSERT INTO persons (id, name, is_operator) VALUES (:id, :name, :is_operator) ON CONFLICT DO NOTHING RETURNING id"
 )
-_FIND_PERSON = text("SELECT id FROM persons WHERE name = :name AND disabled_at IS NULL")
+_FIND_PERSON = text("""
+    SELECT id FROM persons WHERE (id = CAST(:id AS uuid) OR name = :name) AND disabled_at IS NULL
+    ORDER BY id = CAST(:id AS uuid) DESC NULLS LAST LIMIT 1
+""")
 _ADD_INVITE = text(
     "INSERT INTO invites (id, person_id, code_hash, expires_at)"
     " VALUES (:id, :person_id, :code_hash, now() + make_interval(secs => :ttl_s))"
@@ -48,9 +51,13 @@ class PostgresPersonStore:
         row = await self._connection.execute(_ADD_PERSON, {"id": person_id, "name": name, "is_operator": is_operator})
         return row.first() is not None
 
-    async def find_person(self, name: str) -> PersonId | None:
+    async def find_person(self, person: str) -> PersonId | None:
         """See the port."""
-        row = (await self._connection.execute(_FIND_PERSON, {"name": name})).first()
+        try:
+            person_id = parse_id(person)
+        except ValueError:
+            person_id = None
+        row = (await self._connection.execute(_FIND_PERSON, {"id": person_id, "name": person})).first()
         return None if row is None else PersonId(row.id)
 
     async def add_invite(self, invite_id: UUID, person_id: PersonId, code_hash: bytes, ttl_s: float) -> None:
