@@ -131,6 +131,13 @@ class FakeDevice:
         step_up_id = await self.step_up("manage_host", host_id, url=url)
         return await self.rest("POST", f"/hosts/{host_id}{path}", {**(body or {}), "step_up_id": step_up_id}, url=url)
 
+    async def act(
+        self, purpose: str, path: str, body: dict[str, Any] | None = None, *, url: str | None = None, key: str | None = None
+    ) -> Answer:
+        """An act about the relay or the account, with a fresh step-up of the purpose."""
+        step_up_id = await self.step_up(purpose, url=url)
+        return await self.rest("POST", path, {**(body or {}), "step_up_id": step_up_id}, url=url, key=key)
+
     async def try_open(
         self, host_id: HostId, profile: str = "shell", session_user: str = "alex-shell", *, url: str | None = None
     ) -> Answer:
