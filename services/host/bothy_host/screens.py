@@ -60,14 +60,17 @@ class _Screens:
             try:
                 async with emulator_link.started() as self._link:
                     self.tried.set()
-                    reason = f"is gone: {await self._link.gone}"
                     told = ""
+                    reason = f"is gone: {await self._link.gone}"
             except OSError as error:
                 reason = f"does not start: {error}"
             finally:
                 self._link = None
                 self.tried.set()
+            wait = max(began + interval - steady(), 0)
             if reason != told:
-                _log.error("the terminal emulator %s; who attaches is shown the end of the output", reason)
+                _log.error(
+                    "the terminal emulator %s; the end of the output is shown; next start in %.0f s", reason, wait
+                )
                 told = reason
-            await asyncio.sleep(max(began + interval - steady(), 0))
+            await asyncio.sleep(wait)
