@@ -13,6 +13,8 @@ from bothy_server.hosts.domain.presence import PresenceLimits
 from bothy_server.identity.adapters.keystore.tokens import TokenLimits
 from bothy_server.identity.app.device_logins import DeviceLoginLimits
 from bothy_server.identity.app.login import LoginLimits
+from bothy_server.identity.app.passkey_login import PasskeyLoginLimits
+from bothy_server.identity.app.passkeys import PasskeyLimits
 from bothy_server.identity.app.step_up import StepUpLimits
 from bothy_server.platform.event_log import TailLimits
 from bothy_server.platform.serving import ListenLimits
@@ -169,8 +171,20 @@ def traffic(settings: Settings) -> TrafficLimits:
 
 
 def login(settings: Settings) -> LoginLimits:
-    """Of invites and login challenges."""
-    return LoginLimits(settings.identity.invite_ttl, settings.identity.challenge_ttl)
+    """Of login challenges and the logins of browsers."""
+    identity = settings.identity
+    return LoginLimits(identity.challenge_ttl, identity.browser_login_ttl)
+
+
+def passkeys(settings: Settings) -> PasskeyLimits:
+    """Of a person's passkeys."""
+    identity = settings.identity
+    return PasskeyLimits(identity.passkey_challenge_ttl, identity.first_passkey_window, identity.max_passkeys)
+
+
+def passkey_login(settings: Settings) -> PasskeyLoginLimits:
+    """Of logins with them."""
+    return PasskeyLoginLimits(settings.identity.passkey_challenge_ttl, settings.identity.browser_login_ttl)
 
 
 def device_logins(settings: Settings) -> DeviceLoginLimits:
@@ -181,7 +195,8 @@ def device_logins(settings: Settings) -> DeviceLoginLimits:
 
 def step_up(settings: Settings) -> StepUpLimits:
     """Of confirmations."""
-    return StepUpLimits(settings.identity.challenge_ttl, settings.identity.step_up_window)
+    identity = settings.identity
+    return StepUpLimits(identity.challenge_ttl, identity.passkey_challenge_ttl, identity.step_up_window)
 
 
 def pairing(settings: Settings) -> PairingLimits:

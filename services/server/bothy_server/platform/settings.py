@@ -338,6 +338,14 @@ class Identity(Group):
     """It may ask this often whether it was let in."""
     max_device_logins: Count = 1000
     """Devices that wait so at once."""
+    browser_login_ttl: Seconds = 24 * 3600
+    """A browser signs in again, with a passkey, this long after its last such login, or after the invite that let it in."""
+    passkey_challenge_ttl: Seconds = 300
+    """A passkey must answer within this time: a person may have to take out a telephone first."""
+    first_passkey_window: Seconds = 600
+    """A browser that an invite let in adds its first passkey within this time, and needs no step-up for it."""
+    max_passkeys: Count = 20
+    """Passkeys of one person."""
     clock_leeway: SecondsOrNone = 5
     """Tolerated for the start of a token's life, never for its end."""
     address_rate: Limit = Rate(1200, 60)

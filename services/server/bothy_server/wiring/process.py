@@ -15,6 +15,7 @@ from bothy_server.identity.adapters.postgres.challenges import PostgresChallenge
 from bothy_server.identity.adapters.postgres.device_logins import PostgresDeviceLoginStore
 from bothy_server.identity.adapters.postgres.devices import PostgresDeviceStore
 from bothy_server.identity.adapters.postgres.grants import PostgresGrantStore
+from bothy_server.identity.adapters.postgres.passkeys import PostgresPasskeyStore
 from bothy_server.identity.adapters.postgres.people import PostgresPeopleStore
 from bothy_server.identity.adapters.postgres.persons import PostgresPersonStore
 from bothy_server.identity.adapters.postgres.repeats import PostgresRepeatStore
@@ -24,6 +25,7 @@ from bothy_server.identity.app.device_logins import DeviceLoginStore
 from bothy_server.identity.app.devices import DeviceStore
 from bothy_server.identity.app.grants import GrantStore
 from bothy_server.identity.app.holding import HoldStore
+from bothy_server.identity.app.passkey_proof import PasskeyStore
 from bothy_server.identity.app.people import PeopleStore
 from bothy_server.identity.app.ports import ChallengeStore, PersonStore, RightStore
 from bothy_server.identity.app.repeats import RepeatStore
@@ -47,6 +49,7 @@ STORES: StoreFactories = {
     DeviceLoginStore: PostgresDeviceLoginStore,
     RightStore: PostgresRightStore,
     GrantStore: PostgresGrantStore,
+    PasskeyStore: PostgresPasskeyStore,
     AttemptStore: PostgresAttemptStore,
     RepeatStore: PostgresRepeatStore,
     HostStore: PostgresHostStore,

@@ -12,15 +12,22 @@ from bothy_server.hosts.adapters.sockets.control import ControlSockets
 from bothy_server.hosts.app.directory import Directory
 from bothy_server.hosts.app.naming import Naming
 from bothy_server.hosts.app.transitions import Transitions
-from bothy_server.identity.adapters.http.grants import HostGrants
+from bothy_server.identity.adapters.http.device_logins import DeviceLoginOperations
 from bothy_server.identity.adapters.http.devices import OwnDevices
+from bothy_server.identity.adapters.http.grants import HostGrants
+from bothy_server.identity.adapters.http.passkeys import PersonPasskeys
 from bothy_server.identity.adapters.http.people import Persons
 from bothy_server.identity.adapters.http.sign_in import SignIn
 from bothy_server.identity.adapters.http.step_ups import StepUps
 from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
 from bothy_server.identity.adapters.keystore.used import UsedTokens
+from bothy_server.identity.adapters.webauthn.authenticators import WebAuthn
 from bothy_server.identity.app.api import Attempts, Callers
+from bothy_server.identity.app.device_logins import DeviceLogins
 from bothy_server.identity.app.grants import Grants
+from bothy_server.identity.app.passkey_login import PasskeyLogin
+from bothy_server.identity.app.passkey_proof import PasskeyProof
+from bothy_server.identity.app.passkeys import Passkeys
 from bothy_server.identity.app.ports import TokenInvalid
 from bothy_server.identity.app.step_up import StepUp
 from bothy_server.identity.domain.tokens import ProbeToken
@@ -55,7 +62,13 @@ def public_app(
         repeat_window=settings.identity.repeat_window,
     )
     attempts = Attempts(uow, settings.identity.attempt_rate)
-    step_up = StepUp(uow, clock, settings.server.public_origins, limits.step_up(settings))
+    device_logins = DeviceLogins(uow, clock, settings.server.public_origins, attempts, limits.device_logins(settings))
+    origins = settings.server.public_origins
+    webauthn = WebAuthn(origins)
+    proof = PasskeyProof(uow, webauthn)
+    step_up = StepUp(uow, clock, origins, proof, limits.step_up(settings))
+    passkeys = Passkeys(uow, clock, webauthn, limits.passkeys(settings))
+    passkey_login = PasskeyLogin(uow, tokens, clock, origins, proof, limits.passkey_login(settings))
     sessions = Sessions(uow, tokens, clock, core.presence, limits.sessions(settings))
     core.metrics.gauge("bothy.terminal.sessions.opened", "Sessions that this node opened", lambda: sessions.opened)
     pairing = shared_use_cases.pairing(base, uow, tokens, core.host_sessions)
@@ -70,6 +83,8 @@ def public_app(
             Persons(shared_use_cases.people(base, uow), devices),
             OwnDevices(devices),
             StepUps(step_up, attempts),
+            PersonPasskeys(passkeys, passkey_login, attempts),
+            DeviceLoginOperations(device_logins),
             Hosts(Directory(uow, core.presence), pairing, Transitions(uow, core.host_sessions), Naming(uow), attempts),
             HostGrants(Grants(uow, clock, RightLosses())),
             TerminalSessions(sessions, OwnerSessions(uow)),

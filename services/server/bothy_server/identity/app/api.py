@@ -52,6 +52,7 @@ __all__ = [
     "remember_made",
     "right_of",
     "rights_of",
+    "sign_in_required",
     "spend_step_up",
 ]
 
@@ -65,7 +66,10 @@ class Callers:
         self._tokens = tokens
 
     async def caller(self, access_token: str | None) -> Caller:
-        """Raises 401 ``token_invalid`` also when the device was revoked after the token was made."""
+        """Raises 401 ``token_invalid`` also when the device was revoked after the token was made.
+
+        A browser whose login is over gets 401 ``sign_in_required``, whatever its token says.
+        """
         refusal = Problem(
             401, "token_invalid", "Sign in again: the access token is missing, expired or not valid here."
         )
@@ -79,7 +83,14 @@ class Callers:
             device = await find_device(unit, token.device_id)
         if device is None or not device.usable:
             raise refusal
+        if device.login_over:
+            raise sign_in_required()
         return Caller(device.person_id, device.id, device.is_operator, device.kind)
+
+
+def sign_in_required() -> Problem:
+    """Its key alone signs a browser in only so long."""
+    return Problem(401, "sign_in_required", "The login of this browser is over. Sign in with a passkey.")
 
 
 async def find_device(unit: Unit, device_id: DeviceId) -> Device | None:

@@ -57,21 +57,35 @@ class Device:
     usable: bool
     """Neither the device is revoked nor its person disabled."""
     revoked: bool
+    login_over: bool
+    """A browser that has to sign in again with a passkey."""
     is_operator: bool
     person_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceKeys:
+    """The two public keys of a device, raw."""
+
+    signing: bytes
+    channel: bytes
 
 
 Method = Literal["device_key", "passkey"]
 """How a person confirmed an act."""
 
 
+ChallengePurpose = Literal["login", "passkey_login", "passkey_register"]
+"""What a challenge is for that confirms no act."""
+
+
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """A random value that one device signs once: to log in, or to confirm an act."""
+    """A random value that is answered once. ``passkey_login`` is for nobody in particular, the others are for one device."""
 
     value: bytes
-    device_id: DeviceId
-    act: Act | None
+    device_id: DeviceId | None
+    wanted: ChallengePurpose | Act
 
 
 class PersonStore(Protocol):
@@ -92,7 +106,22 @@ class PersonStore(Protocol):
     async def add_device(
         self, device_id: DeviceId, person_id: PersonId, name: str, signing_key: bytes, channel_key: bytes
     ) -> bool:
-        """False when one of the keys is known already."""
+        """A device of the command line, by an invite. False when one of the keys is known already."""
+
+    async def add_browser(
+        self,
+        device_id: DeviceId,
+        person_id: PersonId,
+        name: str,
+        keys: DeviceKeys,
+        login_ttl_s: float,
+        *,
+        added_by: Literal["invite", "passkey"],
+    ) -> bool:
+        """A browser, signed in for so long. False as above."""
+
+    async def renew_login(self, person_id: PersonId, keys: DeviceKeys, login_ttl_s: float) -> DeviceId | None:
+        """Sign in the person's browser with exactly these keys again; None when they have none that may act."""
 
     async def device(self, device_id: DeviceId) -> Device | None:
         """A device with what is needed to decide whether it may act."""
@@ -107,8 +136,8 @@ class ChallengeStore(Protocol):
     async def add(self, challenge_id: UUID, challenge: Challenge, ttl_s: float) -> bool:
         """Store a challenge; only its hash is written. False when its device or host does not exist."""
 
-    async def use_login(self, value: bytes, device_id: DeviceId) -> bool:
-        """Spend an unexpired login challenge of this device. One caller wins."""
+    async def use(self, value: bytes, device_id: DeviceId | None, purpose: ChallengePurpose) -> bool:
+        """Spend an unexpired challenge of this device for this purpose. One caller wins."""
 
     async def use_step_up(self, value: bytes, device_id: DeviceId) -> Act | None:
         """Spend an unexpired step-up challenge of this device: the act that it was made for. One caller wins."""

@@ -6,7 +6,9 @@ import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from bothy_server.identity.app.ports import Challenge, ChallengeStore, PersonStore, RightStore
+from bothy_server.identity.app.passkey_proof import Assertion, PasskeyProof, PasskeyStore
+from bothy_server.identity.app.ports import Challenge, ChallengeStore, Method, PersonStore, RightStore
+from bothy_server.identity.app.standing import host_unknown
 from bothy_server.identity.domain.act import Act
 from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.clock import Clock
@@ -20,44 +22,78 @@ from bothy_wire.limits import CHALLENGE_BYTES
 
 @dataclass(frozen=True, slots=True)
 class StepUpLimits:
-    """Lives in seconds (keys ``identity.challenge_ttl``, ``identity.step_up_window``)."""
+    """Lives in seconds: of a challenge for a device's key or for a passkey, and of what was confirmed (keys
+    ``identity.challenge_ttl``, ``identity.passkey_challenge_ttl``, ``identity.step_up_window``).
+    """
 
     challenge_ttl: float
+    passkey_challenge_ttl: float
     step_up_window: float
 
 
-class StepUp:
-    """Challenge, then confirmation by the device key; the result is spent by the opening transaction."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A challenge and its life in seconds. ``passkeys``: the credentials that may answer it, of a browser only."""
 
-    def __init__(self, uow: UnitOfWork, clock: Clock, origins: Collection[str], limits: StepUpLimits) -> None:
+    challenge: bytes
+    expires_in_s: float
+    passkeys: tuple[bytes, ...]
+
+
+class StepUp:
+    """Challenge, then confirmation; the result is spent by the transaction of the act.
+
+    A device of the command line confirms with its key, a browser with a passkey of its person and with nothing else: its
+    key lies where a page's scripts can use it.
+    """
+
+    def __init__(
+        self, uow: UnitOfWork, clock: Clock, origins: Collection[str], proof: PasskeyProof, limits: StepUpLimits
+    ) -> None:
         """``origins``: the audiences that a signature may name."""
         self._uow = uow
         self._clock = clock
         self._origins = origins
+        self._proof = proof
         self._limits = limits
 
-    async def challenge(self, caller: Caller, act: Act) -> tuple[bytes, float]:
-        """A challenge for one act and its life in seconds."""
+    async def challenge(self, caller: Caller, act: Act) -> Asked:
+        """A challenge for one act. 401 ``passkey_required`` for a browser whose person has no passkey."""
         if not act.complete:
             raise Problem(422, "step_up_invalid", f"A confirmation of {act.purpose} names other things than these.")
         value = secrets.token_bytes(CHALLENGE_BYTES)
         async with self._uow() as unit:
             await _check_right(unit, caller, act)
+            passkeys = await _passkeys_of(unit, caller)
+            ttl_s = self._limits.passkey_challenge_ttl if passkeys else self._limits.challenge_ttl
             wanted = Challenge(value, caller.device_id, act)
-            if not await unit.of(ChallengeStore).add(new_id(self._clock.now()), wanted, self._limits.challenge_ttl):
-                raise _host_unknown()
-        return value, self._limits.challenge_ttl
+            if not await unit.of(ChallengeStore).add(new_id(self._clock.now()), wanted, ttl_s):
+                raise host_unknown()
+        return Asked(value, ttl_s, passkeys)
 
-    async def confirm(self, caller: Caller, challenge: bytes, signature: bytes) -> tuple[StepUpId, float]:
-        """The id of the step-up and its life in seconds; 401 ``step_up_refused`` for anything that does not fit."""
-        async with self._uow() as unit:
-            device = await unit.of(PersonStore).device(caller.device_id)
+    async def confirm(self, caller: Caller, challenge: bytes, given: bytes | Assertion) -> tuple[StepUpId, float]:
+        """The id of the step-up and its life in seconds. ``given`` is a signature of the device's key or a passkey's answer.
+
+        401 ``step_up_refused`` for anything that does not fit, 401 ``passkey_required`` for a browser that sends a signature.
+        """
+        refusal = Problem(401, "step_up_refused", "The confirmation is not valid or came too late; try again.")
+        method: Method = "passkey" if isinstance(given, Assertion) else "device_key"
+        async with self._proof.watched(refusal), self._uow() as unit:
             act = await unit.of(ChallengeStore).use_step_up(challenge, caller.device_id)
-            if device is None or act is None or not self._signed(device.signing_key, signature, challenge, caller, act):
-                raise Problem(401, "step_up_refused", "The confirmation is not valid or came too late; try again.")
+            match caller.kind, given:
+                case "cli", bytes():
+                    good = act is not None and await self._signed(unit, caller, challenge, act, given)
+                case "browser", Assertion():
+                    good = act is not None and await self._answered(unit, caller, challenge, given)
+                case "browser", bytes():
+                    raise passkey_required()
+                case _:  # a passkey may have answered on another machine: it says nothing about this one
+                    good = False
+            if act is None or not good:
+                raise refusal
             step_up_id = StepUpId(new_id(self._clock.now()))
             await unit.of(ChallengeStore).add_step_up(
-                step_up_id, caller.person_id, caller.device_id, act, "device_key", self._limits.step_up_window
+                step_up_id, caller.person_id, caller.device_id, act, method, self._limits.step_up_window
             )
             unit.audit(
                 AuditEntry(
@@ -70,9 +106,34 @@ class StepUp:
             )
         return step_up_id, self._limits.step_up_window
 
-    def _signed(self, key: bytes, signature: bytes, challenge: bytes, caller: Caller, act: Act) -> bool:
+    async def _signed(self, unit: Unit, caller: Caller, challenge: bytes, act: Act, signature: bytes) -> bool:
+        device = await unit.of(PersonStore).device(caller.device_id)
         fields = (challenge, str(caller.device_id), *act.fields())
-        return signing.verify_any(key, signature, signing.Purpose.DEVICE_STEP_UP, self._origins, *fields)
+        purpose = signing.Purpose.DEVICE_STEP_UP
+        return device is not None and signing.verify_any(device.signing_key, signature, purpose, self._origins, *fields)
+
+    async def _answered(self, unit: Unit, caller: Caller, challenge: bytes, assertion: Assertion) -> bool:
+        proven = await self._proof.check(unit, assertion)
+        if proven is None or proven.answered.challenge != challenge or proven.passkey.person_id != caller.person_id:
+            return False
+        await self._proof.note_use(unit, proven)
+        return True
+
+
+def passkey_required() -> Problem:
+    """For a browser without a passkey, or one that offers its key instead."""
+    return Problem(
+        401, "passkey_required", "This browser confirms with a passkey of yours. Add one first, if you have none."
+    )
+
+
+async def _passkeys_of(unit: Unit, caller: Caller) -> tuple[bytes, ...]:
+    if caller.kind == "cli":
+        return ()
+    passkeys = await unit.of(PasskeyStore).of_person(caller.person_id)
+    if not passkeys:
+        raise passkey_required()
+    return tuple(each.credential_id for each in passkeys)
 
 
 async def _check_right(unit: Unit, caller: Caller, act: Act) -> None:
@@ -89,8 +150,4 @@ async def _check_right(unit: Unit, caller: Caller, act: Act) -> None:
             assert act.host_id is not None
             right = await unit.of(RightStore).right(caller.person_id, act.host_id)
             if right is None or (act.purpose == "manage_host" and not right.owner):
-                raise _host_unknown()
-
-
-def _host_unknown() -> Problem:
-    return Problem(404, "host_unknown", "There is no such host, or you have no right on it.")
+                raise host_unknown()

@@ -7,7 +7,9 @@ from uuid import UUID
 import pytest
 
 from bothy_kit.cluster import ORIGIN
+from bothy_server.identity.adapters.webauthn.authenticators import WebAuthn
 from bothy_server.identity.app.api import Act, spend_step_up
+from bothy_server.identity.app.passkey_proof import PasskeyProof
 from bothy_server.identity.app.ports import Challenge, ChallengeStore
 from bothy_server.identity.app.step_up import StepUp, StepUpLimits
 from bothy_server.kernel.problems import Problem
@@ -19,7 +21,9 @@ ELSEWHERE = "https://other.example.com"
 
 @pytest.fixture
 def step_up(rows, clock):
-    return StepUp(rows.uow, clock, [ELSEWHERE + ":8443", ORIGIN], StepUpLimits(challenge_ttl=60, step_up_window=30))
+    proof = PasskeyProof(rows.uow, WebAuthn([ORIGIN]))
+    limits = StepUpLimits(challenge_ttl=60, passkey_challenge_ttl=300, step_up_window=30)
+    return StepUp(rows.uow, clock, [ELSEWHERE + ":8443", ORIGIN], proof, limits)
 
 
 @pytest.fixture
@@ -46,8 +50,9 @@ async def refusal(attempt):
 
 
 async def test_a_confirmation_is_worth_exactly_the_act(step_up, rows, device, act):
-    challenge, life = await step_up.challenge(device.caller, act)
-    assert (len(challenge), life) == (32, 60)
+    asked = await step_up.challenge(device.caller, act)
+    challenge = asked.challenge
+    assert (len(challenge), asked.expires_in_s, asked.passkeys) == (32, 60, ())
     step_up_id, life = await step_up.confirm(device.caller, challenge, signature(device, challenge, act))
     assert life == 30
     assert await rows.audit(device_id=device.id) == [("step_up.confirm", "open")]
@@ -56,7 +61,7 @@ async def test_a_confirmation_is_worth_exactly_the_act(step_up, rows, device, ac
 
 
 async def test_the_challenge_is_stored_as_its_hash_only(step_up, rows, device, act):
-    challenge, _ = await step_up.challenge(device.caller, act)
+    challenge = (await step_up.challenge(device.caller, act)).challenge
     ((everything,),) = await rows.run("SELECT c::text FROM challenges c WHERE device_id = :id", id=device.id)
     assert challenge.hex() not in everything
 
@@ -71,7 +76,7 @@ async def test_there_is_no_challenge_for_a_host_that_is_not_there_or_foreign(ste
 
 
 async def test_a_signature_for_anything_else_confirms_nothing(step_up, rows, device, act):
-    challenge, _ = await step_up.challenge(device.caller, act)
+    challenge = (await step_up.challenge(device.caller, act)).challenge
     other = await rows.device()
     before = await rows.content()
     for bad in (
@@ -92,7 +97,7 @@ async def test_a_signature_for_anything_else_confirms_nothing(step_up, rows, dev
 
 
 async def test_a_challenge_is_for_the_device_that_asked(step_up, rows, device, act):
-    challenge, _ = await step_up.challenge(device.caller, act)
+    challenge = (await step_up.challenge(device.caller, act)).challenge
     for other in (await rows.device(device.person_id), await rows.device()):
         good = signature(other, challenge, act)
         assert await refusal(step_up.confirm(other.caller, challenge, good)) == (401, "step_up_refused")
@@ -104,21 +109,21 @@ async def test_a_challenge_is_for_the_device_that_asked(step_up, rows, device, a
 async def test_a_login_challenge_confirms_nothing(step_up, rows, device, act):
     value = bytes(range(32))
     async with rows.uow() as unit:
-        await unit.of(ChallengeStore).add(rows.new_id(), Challenge(value, device.id, None), 60)
+        await unit.of(ChallengeStore).add(rows.new_id(), Challenge(value, device.id, "login"), 60)
     attempt = step_up.confirm(device.caller, value, signature(device, value, act))
     assert await refusal(attempt) == (401, "step_up_refused")
 
 
 @pytest.mark.parametrize("column", ["used_at", "expires_at"])
 async def test_a_challenge_used_or_too_old_confirms_nothing(step_up, rows, device, act, column):
-    challenge, _ = await step_up.challenge(device.caller, act)
+    challenge = (await step_up.challenge(device.caller, act)).challenge
     await rows.run(f"UPDATE challenges SET {column} = now() WHERE device_id = :id", id=device.id)
     attempt = step_up.confirm(device.caller, challenge, signature(device, challenge, act))
     assert await refusal(attempt) == (401, "step_up_refused")
 
 
 async def test_of_two_confirmations_at_once_exactly_one_wins(step_up, rows, device, act):
-    challenge, _ = await step_up.challenge(device.caller, act)
+    challenge = (await step_up.challenge(device.caller, act)).challenge
     good = signature(device, challenge, act)
     attempts = [step_up.confirm(device.caller, challenge, good) for _ in range(3)]
     results = await asyncio.gather(*attempts, return_exceptions=True)
@@ -157,7 +162,7 @@ async def test_who_may_not_do_an_act_gets_no_challenge_for_it(step_up, rows, dev
         (guest, Act("manage_account")),
         (guest, act),
     ):
-        challenge, _ = await step_up.challenge(who.caller, what)
+        challenge = (await step_up.challenge(who.caller, what)).challenge
         step_up_id, _ = await step_up.confirm(who.caller, challenge, signature(who, challenge, what))
         async with rows.uow() as unit:
             await spend_step_up(unit, who.caller, step_up_id, what)

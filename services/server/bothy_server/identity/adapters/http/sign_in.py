@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -19,13 +19,14 @@ Code = Annotated[str, Meta(min_length=1, max_length=128)]
 
 
 class Redeem(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Body of ``POST /auth/invites/redeem``."""
+    """Body of ``POST /auth/invites/redeem``. ``kind`` is signed when it is ``browser``."""
 
     code: Code
     name: Name
     signing_key: Key
     channel_key: Key
     signature: Signature
+    kind: Literal["cli", "browser"] = "cli"
 
 
 class Redeemed(msgspec.Struct, frozen=True):
@@ -87,7 +88,7 @@ class SignIn:
     async def redeem_invite(self, call: AnonymousCall[Redeem]) -> Redeemed:
         """Add a device of the person that an invite is for."""
         body = call.body
-        new = NewDevice(body.code, body.name, body.signing_key, body.channel_key, body.signature)
+        new = NewDevice(body.code, body.name, body.signing_key, body.channel_key, body.signature, body.kind)
         async with self.attempts.guarding("code", call.address, wrong="invite_invalid"):
             made = await self.login.redeem(new)
         return Redeemed(made.device_id, made.person_id, made.person_name)
@@ -97,7 +98,11 @@ class SignIn:
         """A challenge for a device to sign. A device that does not exist gets one too."""
         return ChallengeMade(*await self.login.challenge(DeviceId(call.body.device_id)))
 
-    @operation("POST", "/api/v1/auth/token", refuses={401: ("login_refused", "device_revoked", "person_disabled",)})
+    @operation(
+        "POST",
+        "/api/v1/auth/token",
+        refuses={401: ("login_refused", "device_revoked", "person_disabled", "sign_in_required")},
+    )
     async def make_access_token(self, call: AnonymousCall[TokenWanted]) -> TokenMade:
         """An access token, for a signed challenge. So it is made anew, too: there is no refresh token to steal."""
         body = call.body

@@ -8,9 +8,12 @@ from uuid import UUID
 
 import msgspec
 
+from bothy_server.identity.adapters.http.webauthn_bodies import Assertion, RequestOptions, request_options
+from bothy_server.identity.app import passkey_proof
 from bothy_server.identity.app.api import Attempts
 from bothy_server.identity.app.step_up import StepUp
 from bothy_server.identity.domain.act import Act
+from bothy_server.kernel.problems import Problem
 from bothy_server.platform.operations import Call, operation
 from bothy_wire.frames import Challenge, Name, Signature
 from bothy_wire.ids import HostId
@@ -25,18 +28,20 @@ class StepUpWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     session_user: Name | None = None
 
 
-class StepUpChallenge(msgspec.Struct, frozen=True):
-    """A challenge to sign."""
+class StepUpChallenge(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A challenge to sign. A browser gets ``passkey`` too: what it asks a passkey for, with the same challenge."""
 
     challenge: bytes
     expires_in_s: float
+    passkey: RequestOptions | None = None
 
 
 class StepUpProof(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The signature of a device's key over a challenge."""
+    """An answered challenge: by ``signature`` of a command line's key, by ``credential`` of a browser's passkey."""
 
     challenge: Challenge
-    signature: Signature
+    signature: Signature | None = None
+    credential: Assertion | None = None
 
 
 class StepUpMade(msgspec.Struct, frozen=True):
@@ -57,18 +62,37 @@ class StepUps:
         "POST",
         "/api/v1/step-up/challenges",
         201,
-        refuses={403: ("operator_required",), 404: ("host_unknown",), 422: ("step_up_invalid",)},
+        refuses={
+            401: ("passkey_required",),
+            403: ("operator_required",),
+            404: ("host_unknown",),
+            422: ("step_up_invalid",),
+        },
     )
     async def make_step_up_challenge(self, call: Call[StepUpWanted]) -> StepUpChallenge:
         """A challenge for one act."""
         body = call.body
         host_id = None if body.host_id is None else HostId(body.host_id)
         act = Act(body.purpose, host_id, body.profile, body.session_user)
-        return StepUpChallenge(*await self.step_up.challenge(call.caller, act))
+        asked = await self.step_up.challenge(call.caller, act)
+        passkey = request_options(asked.challenge, asked.expires_in_s, asked.passkeys) if asked.passkeys else None
+        return StepUpChallenge(asked.challenge, asked.expires_in_s, passkey)
 
-    @operation("POST", "/api/v1/step-up", 201, refuses={401: ("step_up_refused",), 429: ("rate_limited",)})
+    @operation(
+        "POST",
+        "/api/v1/step-up",
+        201,
+        refuses={401: ("step_up_refused", "passkey_required"), 422: ("step_up_invalid",), 429: ("rate_limited",)},
+    )
     async def confirm_step_up(self, call: Call[StepUpProof]) -> StepUpMade:
         """Confirm the act that the challenge was made for."""
         caller, body = call.caller, call.body
+        match body.signature, body.credential:
+            case bytes() as signature, None:
+                given: passkey_proof.Assertion | bytes = signature
+            case None, Assertion() as credential:
+                given = credential.given()
+            case _:
+                raise Problem(422, "step_up_invalid", "A confirmation has either a signature or a credential.")
         async with self.attempts.guarding("step_up", caller.person_id, wrong="step_up_refused"):
-            return StepUpMade(*await self.step_up.confirm(caller, body.challenge, body.signature))
+            return StepUpMade(*await self.step_up.confirm(caller, body.challenge, given))

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bothy_server.identity.app.ports import Challenge, Method
+from bothy_server.identity.app.ports import Challenge, ChallengePurpose, Method
 from bothy_server.identity.domain.act import Act
 from bothy_wire.ids import DeviceId, HostId, PersonId, StepUpId
 
@@ -17,12 +17,14 @@ _ADD = text("""
     INSERT INTO challenges (id, challenge_hash, purpose, device_id, person_id, host_id, profile, "session_user", expires_at)
     SELECT :id, :hash, :purpose, d.id, d.person_id, :host_id, :profile, :session_user,
            now() + make_interval(secs => :ttl_s)
-    FROM devices d WHERE d.id = :device_id AND (CAST(:host_id AS uuid) IS NULL OR EXISTS (SELECT FROM hosts WHERE id = :host_id))
+    FROM (SELECT CAST(:device_id AS uuid) AS id) asked LEFT JOIN devices d ON d.id = asked.id
+    WHERE d.id IS NOT DISTINCT FROM asked.id
+      AND (CAST(:host_id AS uuid) IS NULL OR EXISTS (SELECT FROM hosts WHERE id = :host_id))
     RETURNING id
 """)
-_USE_LOGIN = text("""
+_USE = text("""
     UPDATE challenges SET used_at = now()
-    WHERE challenge_hash = :hash AND device_id = :device_id AND purpose = 'login'
+    WHERE challenge_hash = :hash AND device_id IS NOT DISTINCT FROM CAST(:device_id AS uuid) AND purpose = :purpose
       AND used_at IS NULL AND expires_at > now()
     RETURNING id
 """)
@@ -63,7 +65,8 @@ class PostgresChallengeStore:
 
     async def add(self, challenge_id: UUID, challenge: Challenge, ttl_s: float) -> bool:
         """See the port."""
-        act = {"purpose": "login", **_NOTHING} if challenge.act is None else asdict(challenge.act)
+        wanted = challenge.wanted
+        act = asdict(wanted) if isinstance(wanted, Act) else {"purpose": wanted, **_NOTHING}
         values = {
             "id": challenge_id,
             "device_id": challenge.device_id,
@@ -73,10 +76,10 @@ class PostgresChallengeStore:
         }
         return (await self._connection.execute(_ADD, values)).first() is not None
 
-    async def use_login(self, value: bytes, device_id: DeviceId) -> bool:
+    async def use(self, value: bytes, device_id: DeviceId | None, purpose: ChallengePurpose) -> bool:
         """See the port."""
-        values = {"device_id": device_id, **_hashed(value)}
-        return (await self._connection.execute(_USE_LOGIN, values)).first() is not None
+        values = {"device_id": device_id, "purpose": purpose, **_hashed(value)}
+        return (await self._connection.execute(_USE, values)).first() is not None
 
     async def use_step_up(self, value: bytes, device_id: DeviceId) -> Act | None:
         """See the port."""

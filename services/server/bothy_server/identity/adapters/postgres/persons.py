@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
 from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bothy_server.identity.app.ports import Device
+from bothy_server.identity.app.ports import Device, DeviceKeys
 from bothy_wire.ids import DeviceId, PersonId, parse_id
 
 _ADD_PERSON = text(
@@ -31,9 +32,21 @@ _ADD_DEVICE = text("""
     INSERT INTO devices (id, person_id, name, kind, signing_key, channel_key)
     VALUES (:id, :person_id, :name, 'cli', :signing_key, :channel_key) ON CONFLICT DO NOTHING RETURNING id
 """)
+_ADD_BROWSER = text("""
+    INSERT INTO devices (id, person_id, name, kind, signing_key, channel_key, added_by, login_until)
+    VALUES (:id, :person_id, :name, 'browser', :signing_key, :channel_key, :added_by, now() + make_interval(secs => :ttl_s))
+    ON CONFLICT DO NOTHING RETURNING id
+""")
+_RENEW_LOGIN = text("""
+    UPDATE devices SET login_until = now() + make_interval(secs => :ttl_s), last_used_at = now()
+    WHERE signing_key = :signing_key AND channel_key = :channel_key AND person_id = :person_id
+      AND kind = 'browser' AND revoked_at IS NULL
+    RETURNING id
+""")
 _DEVICE = text("""
     SELECT d.id, d.person_id, d.name, d.kind, d.signing_key, d.channel_key, p.is_operator, p.name AS person_name,
-           d.revoked_at IS NOT NULL AS revoked, d.revoked_at IS NULL AND p.disabled_at IS NULL AS usable
+           d.revoked_at IS NOT NULL AS revoked, d.revoked_at IS NULL AND p.disabled_at IS NULL AS usable,
+           d.kind = 'browser' AND coalesce(d.login_until <= now(), true) AS login_over
     FROM devices d JOIN persons p ON p.id = d.person_id WHERE d.id = :id
 """)
 _TOUCH_DEVICE = text("UPDATE devices SET last_used_at = now() WHERE id = :id")
@@ -80,6 +93,25 @@ class PostgresPersonStore:
         )
         return row.first() is not None
 
+    async def add_browser(
+        self,
+        device_id: DeviceId,
+        person_id: PersonId,
+        name: str,
+        keys: DeviceKeys,
+        login_ttl_s: float,
+        *,
+        added_by: Literal["invite", "passkey"],
+    ) -> bool:
+        """See the port."""
+        values = {"id": device_id, "name": name, "added_by": added_by, **_login(person_id, keys, login_ttl_s)}
+        return (await self._connection.execute(_ADD_BROWSER, values)).first() is not None
+
+    async def renew_login(self, person_id: PersonId, keys: DeviceKeys, login_ttl_s: float) -> DeviceId | None:
+        """See the port."""
+        row = (await self._connection.execute(_RENEW_LOGIN, _login(person_id, keys, login_ttl_s))).first()
+        return None if row is None else DeviceId(row.id)
+
     async def device(self, device_id: DeviceId) -> Device | None:
         """See the port."""
         row = (await self._connection.execute(_DEVICE, {"id": device_id})).first()
@@ -94,6 +126,7 @@ class PostgresPersonStore:
             channel_key=bytes(row.channel_key),
             usable=row.usable,
             revoked=row.revoked,
+            login_over=row.login_over,
             is_operator=row.is_operator,
             person_name=row.person_name,
         )
@@ -101,3 +134,7 @@ class PostgresPersonStore:
     async def touch_device(self, device_id: DeviceId) -> None:
         """See the port."""
         await self._connection.execute(_TOUCH_DEVICE, {"id": device_id})
+
+
+def _login(person_id: PersonId, keys: DeviceKeys, ttl_s: float) -> dict[str, object]:
+    return {"person_id": person_id, "signing_key": keys.signing, "channel_key": keys.channel, "ttl_s": ttl_s}

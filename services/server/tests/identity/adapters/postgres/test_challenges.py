@@ -20,9 +20,9 @@ async def use_step_up(rows, value, device):
         return await unit.of(ChallengeStore).use_step_up(value, device.id)
 
 
-async def use_login(rows, value, device):
+async def use(rows, value, device_id, purpose="login"):
     async with rows.uow() as unit:
-        return await unit.of(ChallengeStore).use_login(value, device.id)
+        return await unit.of(ChallengeStore).use(value, device_id, purpose)
 
 
 @pytest.mark.parametrize("purpose", ["open", "attach", "manage_host", "manage_relay", "manage_account"])
@@ -36,23 +36,29 @@ async def test_a_challenge_comes_back_as_it_was_stored(rows, purpose):
     }.get(purpose, Act(purpose, host.id, "shell", "alex-shell"))
     wanted = Challenge(rows.new_id().bytes * 2, device.id, act)
     assert await add(rows, wanted)
-    assert not await use_login(rows, wanted.value, device)
+    assert not await use(rows, wanted.value, device.id)
     assert await use_step_up(rows, wanted.value, device) == act
     assert await use_step_up(rows, wanted.value, device) is None
 
 
-async def test_a_login_challenge_names_a_device_only(rows):
-    device = await rows.device()
-    wanted = Challenge(rows.new_id().bytes * 2, device.id, None)
+@pytest.mark.parametrize("purpose", ["login", "passkey_register", "passkey_login"])
+async def test_a_challenge_is_for_one_purpose_and_used_once(rows, purpose):
+    device, other = await rows.device(), await rows.device()
+    whose = None if purpose == "passkey_login" else device.id
+    wanted = Challenge(rows.new_id().bytes * 2, whose, purpose)
     assert await add(rows, wanted)
     assert await use_step_up(rows, wanted.value, device) is None
-    assert await use_login(rows, wanted.value, device)
-    assert not await use_login(rows, wanted.value, device)
+    for foreign in {"login", "passkey_register", "passkey_login"} - {purpose}:
+        assert not await use(rows, wanted.value, whose, foreign)
+    for nobody in {None, device.id, other.id} - {whose}:
+        assert not await use(rows, wanted.value, nobody, purpose)
+    assert await use(rows, wanted.value, whose, purpose)
+    assert not await use(rows, wanted.value, whose, purpose)
 
 
 async def test_nothing_is_stored_for_a_device_or_host_that_is_not_there(rows):
     device = await rows.device()
-    assert not await add(rows, Challenge(b"x", NOBODY, None))
+    assert not await add(rows, Challenge(b"x", NOBODY, "login"))
     assert not await add(rows, Challenge(b"x", device.id, Act("open", NOBODY, "shell", "alex-shell")))
     assert await rows.run("SELECT FROM challenges WHERE device_id = :id", id=device.id) == []
 
@@ -61,7 +67,7 @@ async def test_what_expired_is_forgotten_and_nothing_else(rows):
     device = await rows.device()
     host = await rows.host(device)
     for ttl_s in (-1, 60):
-        await add(rows, Challenge(rows.new_id().bytes * 2, device.id, None), ttl_s)
+        await add(rows, Challenge(rows.new_id().bytes * 2, device.id, "login"), ttl_s)
         await rows.step_up(device, host, ttl_s=ttl_s)
         await rows.run(
             "INSERT INTO invites (id, person_id, code_hash, expires_at)"
