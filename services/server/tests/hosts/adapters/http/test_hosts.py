@@ -96,6 +96,33 @@ async def test_an_operator_makes_a_host_and_its_code(operator, node):
     assert (used.status_code, used.json()["code"]) == (401, "pairing_code_invalid")
 
 
+async def test_an_operator_says_who_owns_a_host(operator, node, known):
+    device, host = known
+    ((only,),) = [(await device.rest("GET", f"/hosts/{host.host_id}/owners")).body["owners"]]
+    wanted = {"name": f"lab-{uuid4().hex[:8]}", "owner": only["person_name"]}
+    made = await operator.rest("POST", "/hosts", wanted | {"step_up_id": await operator.step_up("manage_relay")})
+    assert (made.status, made.body["owner"]) == (201, False)
+    assert (await device.rest("GET", f"/hosts/{made.body['host_id']}")).body["owner"] is True
+    unknown = {"name": f"lab-{uuid4().hex[:8]}", "owner": "Nobody", "step_up_id": NOBODY}
+    answer = await operator.rest("POST", "/hosts", unknown)
+    assert (answer.status, answer.code) == (404, "person_unknown")
+
+
+async def test_a_host_is_renamed(node, couple):
+    device, host = couple
+    name = f"lab-{uuid4().hex[:8]}"
+    renamed = await device.manage("/rename", {"name": name}, host_id=host.host_id)
+    assert (renamed.status, renamed.body["name"]) == (200, name)
+    other = await node.host(f"lab-{uuid4().hex[:8]}", (await node.sql("SELECT name FROM persons LIMIT 1"))[0][0])
+    ((taken,),) = await node.sql("SELECT name FROM hosts WHERE id = %s", other.host_id)
+    for wanted, status, code in ((taken, 409, "host_exists"), ("\u00e9" * 33, 422, "name_invalid")):
+        answer = await device.manage("/rename", {"name": wanted}, host_id=host.host_id)
+        assert (answer.status, answer.code) == (status, code)
+    body = {"name": f"lab-{uuid4().hex[:8]}", "step_up_id": NOBODY}
+    answer = await device.rest("POST", f"/hosts/{host.host_id}/rename", body)
+    assert (answer.status, answer.code) == (401, "step_up_required")
+
+
 async def test_nobody_else_makes_a_host(known):
     device, _ = known
     answer = await device.rest("POST", "/hosts", {"name": "lab", "step_up_id": NOBODY})
@@ -109,7 +136,8 @@ async def test_nobody_else_makes_a_host(known):
         ({"name": "x" * 65}, 400, "body_invalid"),
         ({"name": "lab\u0000"}, 400, "body_invalid"),
         ({"name": "\u00e9" * 33}, 422, "name_invalid"),
-        ({"name": "lab", "owner": "me"}, 400, "body_invalid"),
+        ({"name": "lab", "owner": ""}, 400, "body_invalid"),
+        ({"name": "lab", "state": "active"}, 400, "body_invalid"),
     ],
 )
 async def test_a_name_that_cannot_be_is_refused(operator, body, status, code):
@@ -149,6 +177,7 @@ async def test_a_host_that_is_not_there_is_unknown_on_every_path(known, host_id)
         ("POST", "/pairing-codes", {"step_up_id": NOBODY}),
         ("POST", "/confirm", {"fingerprint": "SHA256:x", "step_up_id": NOBODY}),
         ("POST", "/state", {"state": "disabled", "step_up_id": NOBODY}),
+        ("POST", "/rename", {"name": "lab", "step_up_id": NOBODY}),
     ):
         answer = await device.rest(method, f"/hosts/{host_id}{path}", body)
         assert (answer.status, answer.code) == (404, "host_unknown")
