@@ -350,7 +350,7 @@ class Identity(Group):
     """Tolerated for the start of a token's life, never for its end."""
     address_rate: Limit = Rate(1200, 60)
     """Calls from one client network (an IPv4 address, an IPv6 /64) that need no signed-in person, on each node. An office behind one address is one client, and so is everybody behind an edge that is not in `server.trusted_proxies`."""
-    max_addresses: Count = 65_536
+    max_addresses: Count = 16_384
     """Client networks that a node counts at once. Beyond it those that owe least are forgotten."""
     attempt_rate: Limit = Rate(10, 60)
     """Failed logins of a device, failed confirmations of a person, wrong codes from a client network, and codes that a person types, each counted over all nodes. Who proves a key always passes."""
