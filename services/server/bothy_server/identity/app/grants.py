@@ -31,6 +31,9 @@ class GrantStore(Protocol):
     async def hold(self, host_id: HostId) -> bool:
         """Hold the host's row until the unit ends, against other changes and new sessions; False when there is none."""
 
+    async def had_device(self, person_id: PersonId) -> bool:
+        """Whether the person ever signed in, also with a device that was revoked since."""
+
     async def owners(self, host_id: HostId) -> list[Owner]:
         """By name."""
 
@@ -67,12 +70,13 @@ class Grants:
     ) -> Owner:
         """Make ``person`` (an id or a name) an owner; one who is an owner already changes nothing.
 
-        Raises 404 ``host_unknown``, 403 ``owner_required``, 404 ``person_unknown``, 401 ``step_up_required``.
+        Raises 404 ``host_unknown``, 403 ``owner_required``, 404 ``person_unknown``, 409 ``person_without_device``,
+        401 ``step_up_required``.
         """
         async with self._uow() as unit:
             await _hold(unit, host_id)
             await check_owns(unit, caller, host_id)
-            person_id = await find_person(unit, person)
+            person_id = await _receiver(unit, caller, person)
             if await unit.of(RightStore).add_owner(person_id, host_id):
                 await _spend(unit, caller, host_id, step_up_id)
                 _tell(unit, caller, host_id, person_id, "host.owner", "added")
@@ -123,7 +127,7 @@ class Grants:
         """Let ``person`` (an id or a name) open terminals as one session user; once more, with another end.
 
         Raises 404 ``host_unknown``, 403 ``owner_required``, 422 ``name_invalid``, 422 ``expiry_past``,
-        404 ``person_unknown``, 401 ``step_up_required``.
+        404 ``person_unknown``, 409 ``person_without_device``, 401 ``step_up_required``.
         """
         async with self._uow() as unit:
             await _hold(unit, host_id)
@@ -133,7 +137,7 @@ class Grants:
                 raise Problem(
                     422, "expiry_past", "The end of the grant has passed. `hosts revoke-grant` takes one away."
                 )
-            person_id = await find_person(unit, person)
+            person_id = await _receiver(unit, caller, person)
             had = await _grant(unit, host_id, person_id, session_user)
             if had is not None and had.expires_at == expires_at:
                 return had
@@ -175,6 +179,15 @@ async def _hold(unit: Unit, host_id: HostId) -> None:
     """First of all: what is read afterwards stays true, and no session begins behind the back of who ends them."""
     if not await unit.of(GrantStore).hold(host_id):
         raise host_unknown()
+
+
+async def _receiver(unit: Unit, caller: Caller | None, person: str) -> PersonId:
+    """Somebody who signed in before: else an operator, who can invite them anew, could take what an owner gives them."""
+    person_id = await find_person(unit, person)
+    if caller is not None and not await unit.of(GrantStore).had_device(person_id):
+        detail = "This person never signed in: whoever gets their invite would get the right. Let them sign in first."
+        raise Problem(409, "person_without_device", detail)
+    return person_id
 
 
 async def _grant(unit: Unit, host_id: HostId, person_id: PersonId, session_user: str) -> Grant | None:

@@ -201,6 +201,20 @@ async def test_a_person_is_named_by_id_or_exact_name(rows, grants, owner, guest,
     assert await rows.content() == before
 
 
+async def test_nobody_gives_a_right_to_who_never_signed_in(rows, grants, acts, owner, host):
+    """Whoever gets their invite would have it, an operator too."""
+    person_id = await rows.person()
+    for attempt in (
+        grants.add_owner(owner.caller, host.id, str(person_id), await rows.managing(owner, host.id)),
+        grants.grant(owner.caller, host.id, str(person_id), "alex-shell", None, await rows.managing(owner, host.id)),
+    ):
+        assert await refusal(rows, attempt) == (409, "person_without_device")
+    assert (await grants.grant(None, host.id, str(person_id), "alex-shell", None)).person_id == person_id
+    device = await rows.device()
+    await rows.run("UPDATE devices SET revoked_at = now() WHERE id = :id", id=device.id)
+    await acts.give(owner, device)
+
+
 async def test_an_id_is_that_persons_also_when_another_one_is_called_so(rows, grants, guest, host):
     impostor = await rows.device()
     await rows.run("UPDATE persons SET name = :name WHERE id = :id", name=str(guest.person_id), id=impostor.person_id)

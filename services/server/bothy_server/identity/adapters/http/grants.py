@@ -92,7 +92,12 @@ class HostGrants:
     @operation(
         "POST",
         "/api/v1/hosts/{host_id}/owners",
-        refuses={401: ("step_up_required",), 403: ("owner_required",), 404: ("host_unknown", "person_unknown")},
+        refuses={
+            401: ("step_up_required",),
+            403: ("owner_required",),
+            404: ("host_unknown", "person_unknown"),
+            409: ("person_without_device",),
+        },
     )
     async def add_owner(self, call: Call[OwnerNamed]) -> OwnerBody:
         """As an owner, make a person an owner too. One who is an owner already changes nothing."""
@@ -122,6 +127,7 @@ class HostGrants:
             401: ("step_up_required",),
             403: ("owner_required",),
             404: ("host_unknown", "person_unknown"),
+            409: ("person_without_device",),
             422: ("name_invalid", "expiry_past"),
         },
     )

@@ -10,6 +10,7 @@ from bothy_wire.ids import HostId, PersonId
 
 # FOR UPDATE, since a new session's foreign key waits for nothing less.
 _HOLD = text("SELECT id FROM hosts WHERE id = :host_id FOR UPDATE")
+_HAD_DEVICE = text("SELECT EXISTS (SELECT FROM devices WHERE person_id = :person_id)")
 _OWNERS = text("""
     SELECT p.id, p.name, o.created_at, p.disabled_at IS NULL AS usable
     FROM host_owners o JOIN persons p ON p.id = o.person_id WHERE o.host_id = :host_id ORDER BY p.name
@@ -39,6 +40,10 @@ class PostgresGrantStore:
     async def hold(self, host_id: HostId) -> bool:
         """See the port."""
         return (await self._connection.execute(_HOLD, {"host_id": host_id})).first() is not None
+
+    async def had_device(self, person_id: PersonId) -> bool:
+        """See the port."""
+        return bool((await self._connection.execute(_HAD_DEVICE, {"person_id": person_id})).scalar_one())
 
     async def owners(self, host_id: HostId) -> list[Owner]:
         """See the port."""

@@ -90,6 +90,15 @@ async def test_a_person_that_is_not_there_is_unknown(couple):
     }
 
 
+async def test_a_person_who_never_signed_in_is_given_nothing(node, couple):
+    owner, host_id = couple
+    name = f"Sam-{uuid4().hex[:8]}"
+    await node.admin.people.add(name, is_operator=False)
+    for path, more in (("/owners", {}), ("/grants", {"session_user": "alex-shell"})):
+        answer = await owner.manage(path, more | {"person": name}, host_id=host_id)
+        assert (answer.status, answer.code) == (409, "person_without_device")
+
+
 async def test_an_operator_only_takes_away(node, couple, guest, operator):
     owner, host_id = couple
     name, _ = guest
