@@ -10,6 +10,7 @@ import httpx2 as httpx
 import pytest
 
 from bothy_kit.cluster import ORIGIN, cluster
+from bothy_kit.eventually import eventually
 from bothy_kit.fake_device import Stream
 from bothy_kit.fake_host import FakeHost
 from bothy_kit.sockets import PATIENCE_S
@@ -219,6 +220,27 @@ async def test_wrong_codes_and_confirmations_are_told_to_wait_and_right_ones_pas
         ]
         assert counted(answers) == {(401, "step_up_refused"): 5, (429, "rate_limited"): 2}
         await device.step_up("manage_host", host.host_id)
+
+
+async def test_a_sweep_forgets_attempts_and_requests_whose_time_is_over(database_url, tmp_path):
+    groups = {"terminal": {"sweep_interval": "50 ms"}, "identity": {"attempt_rate": "1 per hour"}}
+    async with two_nodes(database_url, tmp_path, **groups) as made:
+        device, host = await made.couple()
+        await host.connect()
+        stream = await device.open(host.host_id)
+        await device.rest("POST", f"/terminal/sessions/{stream.session_id}/attach", {}, key="one")
+        await failed_login(device, UNKNOWN_DEVICE, device.url)
+
+        async def kept():
+            return await made.sql("SELECT (SELECT count(*) FROM attempts), (SELECT count(*) FROM idempotency_keys)")
+
+        async def forgotten():
+            return await kept() == [(0, 0)]
+
+        assert await kept() == [(1, 1)]
+        await made.sql("UPDATE attempts SET whole_at = now() - interval '1 s'")
+        await made.sql("UPDATE idempotency_keys SET expires_at = now() - interval '1 s'")
+        await eventually(forgotten)
 
 
 # ---- by address -----------------------------------------------------------------------------------------------------
