@@ -22,7 +22,7 @@ from bothy_kit.recorded import RecordedControlLink, RecordedSignals
 from bothy_server.hosts.app.ports import HostStore
 from bothy_server.hosts.domain.host import HostState
 from bothy_server.identity.app.api import Act
-from bothy_server.identity.app.ports import ChallengeStore, PersonStore, RightStore
+from bothy_server.identity.app.ports import ChallengeStore, DeviceKeys, PersonStore, RightStore
 from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.ids import new_id
@@ -168,6 +168,21 @@ class Rows:
         async with self._units() as unit:
             await unit.of(PersonStore).add_device(device_id, owner, "laptop", *keys.public)
         return DeviceRow(Caller(owner, device_id, operator, "cli"), keys)
+
+    async def browser(
+        self,
+        person_id: PersonId | None = None,
+        *,
+        added_by: Literal["invite", "passkey"] = "invite",
+        login_s: float = 3600,
+    ) -> DeviceRow:
+        """A new browser, signed in for so long."""
+        owner, device_id, keys = person_id or await self.person(), DeviceId(self.new_id()), Keys()
+        async with self._units() as unit:
+            await unit.of(PersonStore).add_browser(
+                device_id, owner, "browser", DeviceKeys(*keys.public), login_s, added_by=added_by
+            )
+        return DeviceRow(Caller(owner, device_id, False, "browser"), keys)
 
     async def step_up(
         self,

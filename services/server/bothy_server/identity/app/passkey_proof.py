@@ -116,11 +116,11 @@ class PasskeyStore(Protocol):
     async def get(self, passkey_id: UUID) -> Passkey:
         """One that was added, removed or not."""
 
-    async def find(self, credential_id: bytes) -> KnownPasskey | None:
-        """One that was not removed, of an enabled person."""
+    async def hold(self, credential_id: bytes) -> KnownPasskey | None:
+        """One that was not removed, of an enabled person; until the unit ends nobody else uses or removes it."""
 
     async def note_use(self, passkey_id: UUID, sign_count: int, *, backed_up: bool) -> bool:
-        """False when the counter did not grow, though it counts, or when the passkey was removed meanwhile."""
+        """Of one that is held. False when its counter did not grow, though it counts."""
 
     async def remove(self, passkey_id: UUID, person_id: PersonId) -> bool:
         """False when the person has no such passkey."""
@@ -155,7 +155,7 @@ class PasskeyProof:
 
     async def check(self, unit: Unit, assertion: Assertion) -> Proven | None:
         """An unknown passkey takes as long as a wrong answer. The challenge still has to be spent."""
-        known = await unit.of(PasskeyStore).find(assertion.credential_id)
+        known = await unit.of(PasskeyStore).hold(assertion.credential_id)
         answered = self._authenticators.answered(assertion, None if known is None else known.public_key)
         if known is None or answered is None or assertion.user_handle not in (None, known.person_id.bytes):
             return None

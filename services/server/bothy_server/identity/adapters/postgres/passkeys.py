@@ -24,11 +24,12 @@ _FIND = text("""
     SELECT k.id, k.person_id, p.name AS person_name, k.public_key
     FROM passkeys k JOIN persons p ON p.id = k.person_id
     WHERE k.credential_id = :credential_id AND k.removed_at IS NULL AND p.disabled_at IS NULL
+    FOR NO KEY UPDATE OF k
 """)
 # An authenticator that does not count says 0 for ever.
 _NOTE_USE = text("""
     UPDATE passkeys SET sign_count = :sign_count, backed_up = :backed_up, last_used_at = now()
-    WHERE id = :id AND removed_at IS NULL AND (sign_count < :sign_count OR (sign_count = 0 AND :sign_count = 0))
+    WHERE id = :id AND (sign_count < :sign_count OR (sign_count = 0 AND :sign_count = 0))
     RETURNING id
 """)
 _REMOVE = text("""
@@ -76,7 +77,7 @@ class PostgresPasskeyStore:
         """See the port."""
         return _passkey((await self._connection.execute(_GET, {"id": passkey_id})).one())
 
-    async def find(self, credential_id: bytes) -> KnownPasskey | None:
+    async def hold(self, credential_id: bytes) -> KnownPasskey | None:
         """See the port."""
         row = (await self._connection.execute(_FIND, {"credential_id": credential_id})).first()
         if row is None:
