@@ -62,6 +62,31 @@ async def test_a_device_is_added_as_it_says(login, rows, invite):
     assert (name, (bytes(signing_key), bytes(channel_key)), owner) == ("phone", keys.public, person_id)
 
 
+async def test_the_first_device_of_a_person_makes_their_other_invites_void(login, rows, invite, clock):
+    """Who kept one would be a second person of that name. Of a person with a device each invite counts."""
+    person_id, first = invite
+    invites = Invites(clock, 3600)
+
+    async def make():
+        async with rows.uow() as unit:
+            return (await invites.make(unit, person_id, "Robin")).code
+
+    kept = await make()
+    await login.redeem(new_device(first))
+    assert await refusal(login.redeem(new_device(kept))) == (401, "invite_invalid")
+    for code in [await make(), await make()]:
+        assert (await login.redeem(new_device(code))).person_id == person_id
+
+
+async def test_of_two_first_devices_at_once_one_wins(login, rows, invite, clock):
+    person_id, first = invite
+    async with rows.uow() as unit:
+        second = (await Invites(clock, 3600).make(unit, person_id, "Robin")).code
+    attempts = [asyncio.create_task(login.redeem(new_device(code))) for code in (first, second)]
+    (refused,) = [each for each in await asyncio.gather(*attempts, return_exceptions=True) if isinstance(each, Problem)]
+    assert refused.code == "invite_invalid"
+
+
 async def test_a_code_may_be_typed_as_people_type(login, invite):
     _, code = invite
     typed = code.lower().replace("-", " ").replace("0", "o").replace("1", "l")

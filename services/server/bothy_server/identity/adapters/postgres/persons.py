@@ -22,11 +22,21 @@ _ADD_INVITE = text(
     "INSERT INTO invites (id, person_id, code_hash, expires_at)"
     " VALUES (:id, :person_id, :code_hash, now() + make_interval(secs => :ttl_s))"
 )
+# The first device of a person makes their other invites void: whoever kept one could become somebody who works already.
 _USE_INVITE = text("""
-    UPDATE invites i SET used_at = now() FROM persons p
-    WHERE i.code_hash = :code_hash AND i.used_at IS NULL AND i.expires_at > now()
-      AND p.id = i.person_id AND p.disabled_at IS NULL
-    RETURNING p.id, p.name
+    WITH invited AS (
+        SELECT p.id, p.name FROM persons p JOIN invites i ON i.person_id = p.id
+        WHERE i.code_hash = :code_hash AND p.disabled_at IS NULL FOR NO KEY UPDATE OF p
+    ), used AS (
+        UPDATE invites i SET used_at = now() FROM invited
+        WHERE i.code_hash = :code_hash AND i.used_at IS NULL AND i.expires_at > now()
+        RETURNING invited.id, invited.name
+    ), void AS (
+        DELETE FROM invites i USING used
+        WHERE i.person_id = used.id AND i.code_hash <> :code_hash AND i.used_at IS NULL
+          AND NOT EXISTS (SELECT FROM devices d WHERE d.person_id = used.id)
+    )
+    SELECT id, name FROM used
 """)
 _ADD_DEVICE = text("""
     INSERT INTO devices (id, person_id, name, kind, signing_key, channel_key)
