@@ -25,3 +25,7 @@ class Unreachable(Failure):
         """``message`` as for every :class:`Failure`."""
         super().__init__(message)
         self.local = local
+
+
+class AnswerLost(Unreachable):
+    """The way to the relay broke before its answer came: what was asked may be done, or not."""

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import Struct
 
 from bothy_device import texts, tls
-from bothy_device.failure import Failure, Unreachable
+from bothy_device.failure import AnswerLost, Failure, Unreachable
 from bothy_device.reconnect import LATER
 from bothy_device.state import Login
 from bothy_wire.codes import code_hash
@@ -218,8 +218,12 @@ class Rest:
         return (await self.call("POST", "/step-up", _StepUp, proof)).step_up_id
 
     async def make(self, path: str, answer: type[T], body: dict[str, Any]) -> T:
-        """A POST that makes something, once also where it has to be sent again."""
-        return await self.call("POST", path, answer, body, _new_key())
+        """A POST that makes something; once, also where it is sent again because the answer was lost."""
+        key = _new_key()
+        try:
+            return await self.call("POST", path, answer, body, key)
+        except AnswerLost:
+            return await self.call("POST", path, answer, body, key)
 
     async def call(
         self, method: str, path: str, answer: type[T], body: dict[str, Any] | None = None, key: str | None = None
@@ -265,6 +269,8 @@ class Rest:
                         raise Unreachable(f"{self._origin} sends more than an answer; is it a bothy relay?")
         except httpx2.TimeoutException as error:
             raise Unreachable(explain(self._origin, TimeoutError())) from error
+        except (httpx2.ReadError, httpx2.RemoteProtocolError) as error:
+            raise AnswerLost(explain(self._origin, error), local=is_local(error)) from error
         except httpx2.HTTPError as error:
             raise Unreachable(explain(self._origin, error), local=is_local(error)) from error
         if not response.is_success:
@@ -281,7 +287,8 @@ class Rest:
             told = _Problem()
         if not told.code:
             name = http.HTTPStatus(response.status_code).phrase if response.status_code in _KNOWN_STATUS else "?"
-            return Unreachable(f"{self._origin} answered {response.status_code} ({name}); is it a bothy relay?")
+            kind = AnswerLost if response.status_code in _OF_AN_EDGE else Unreachable
+            return kind(f"{self._origin} answered {response.status_code} ({name}); is it a bothy relay?")
         words = texts.problem(told.code, told.detail)
         wait = response.headers.get("Retry-After", "")
         retry_after = int(wait) if re.fullmatch(r"[0-9]{1,9}", wait) else 0
@@ -290,6 +297,8 @@ class Rest:
         return Failure(words, code=told.code, retry_after=retry_after)
 
 
+_OF_AN_EDGE = frozenset({502, 504})
+"""Without a problem inside: the edge lost the node that it had passed the request on to."""
 _KNOWN_STATUS = frozenset(status.value for status in http.HTTPStatus)
 
 

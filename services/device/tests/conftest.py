@@ -140,6 +140,7 @@ class FakeRelay:
         self.signing_key = None  # of the device
         self.hosts = [self.host_row()]
         self.refusals = {}  # path -> (status, code, headers)
+        self.losses = []  # what a device gets instead of the next answers to an open: None, or a status of an edge
         self.requests = []
         self.upgrades = []
         self.tokens = 0
@@ -299,6 +300,11 @@ class FakeRelay:
             await reader.read()
             return
         status, answer, extra = self._rest(method, path, body, headers)
+        if path == "/terminal/sessions" and self.losses:
+            status, answer = self.losses.pop(0), b"<html>an edge</html>"
+            if status is None:
+                writer.close()
+                return
         content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         more = "".join(f"{name}: {value}\r\n" for name, value in extra.items())
         writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: {len(content)}\r\n{more}\r\n".encode() + content)

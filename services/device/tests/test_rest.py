@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bothy_device.failure import Failure
+from bothy_device.failure import AnswerLost, Failure, Unreachable
 from bothy_device.rest import Opened, Rest, SessionRow
 
 
@@ -47,6 +47,37 @@ async def test_a_repeat_behind_a_renewed_token_carries_the_same_key(rest, relay)
     assert len(keys) == 2
     assert keys[0] == keys[1]
     assert len(keys[0]) == 32
+
+
+@pytest.mark.parametrize("loss", [None, 502, 504])
+async def test_an_answer_that_was_lost_is_asked_for_again_once_under_the_same_key(rest, relay, loss):
+    """What the relay made is not made twice, and the person does not hear of it."""
+    relay.losses = [loss]
+    assert (await rest.open(relay.host_id, "shell", "alex")).session_id == relay.session_id
+    sent = [
+        (body, headers["idempotency-key"]) for _, _, body, headers in relay.requests_of("POST", "/terminal/sessions")
+    ]
+    assert len(sent) == 2
+    assert sent[0] == sent[1]
+    relay.losses = [loss, loss, loss]
+    with pytest.raises(AnswerLost):
+        await rest.open(relay.host_id, "shell", "alex")
+    assert len(relay.losses) == 1
+
+
+async def test_nothing_is_sent_again_that_was_answered_or_never_arrived(rest, relay):
+    relay.losses = [503]
+    with pytest.raises(Failure, match="answered 503") as failed:
+        await rest.make("/terminal/sessions", Opened, {})
+    assert not isinstance(failed.value, AnswerLost)
+    relay.refusals["/terminal/sessions"] = (409, "host_unavailable", {})
+    with pytest.raises(Failure, match="not connected"):
+        await rest.make("/terminal/sessions", Opened, {})
+    assert len(relay.requests_of("POST", "/terminal/sessions")) == 2
+    relay.go_away()
+    with pytest.raises(Unreachable, match="cannot reach") as failed:
+        await rest.make("/terminal/sessions", Opened, {})
+    assert not isinstance(failed.value, AnswerLost)
 
 
 async def test_open_proves_the_key_and_carries_what_was_proven(rest, relay):
