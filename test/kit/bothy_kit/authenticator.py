@@ -80,11 +80,18 @@ class Authenticator:
         self.credentials: list[Credential] = []
 
     def create(
-        self, origin: str, challenge: bytes, user_handle: bytes, *, algorithm: Algorithm = "ES256", bent: Bent = GOOD
+        self,
+        origin: str,
+        challenge: bytes,
+        user_handle: bytes,
+        *,
+        algorithm: Algorithm = "ES256",
+        credential_id: bytes | None = None,
+        bent: Bent = GOOD,
     ) -> Attestation:
         """A new passkey for a page at ``origin``."""
         key = ec.generate_private_key(ec.SECP256R1()) if algorithm == "ES256" else Ed25519PrivateKey.generate()
-        made = Credential(secrets.token_bytes(32), key, user_handle)
+        made = Credential(credential_id or secrets.token_bytes(32), key, user_handle)
         self.credentials.append(made)
         cose = cbor2.dumps(_cose(key, bent.alg or _COSE_NUMBERS[algorithm]), canonical=True)
         attested = bytes(16) + len(made.id).to_bytes(2, "big") + made.id + cose

@@ -129,10 +129,9 @@ async def test_a_passkey_is_removed_before_or_after_a_proof_but_not_within(proof
         async with rows.uow() as unit:
             assert await unit.of(PasskeyStore).remove(proven.passkey.id, whose.browser.person_id)
 
-    async with asyncio.TaskGroup() as tasks:
-        async with rows.uow() as unit:
-            proven = await proof.check(unit, whose.answer())
-            tasks.create_task(remove())
-            await rows.blocked()
-            await proof.note_use(unit, proven)
+    async with asyncio.TaskGroup() as tasks, rows.uow() as unit:
+        proven = await proof.check(unit, whose.answer())
+        tasks.create_task(remove())
+        await rows.blocked()
+        await proof.note_use(unit, proven)
     assert await use(proof, rows, whose.answer()) is None

@@ -1,15 +1,16 @@
 """A step-up: one device, one act, one use, one server."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import astuple, replace
 from uuid import UUID
 
 import pytest
 
+from bothy_kit.authenticator import Authenticator, Bent
 from bothy_kit.cluster import ORIGIN
 from bothy_server.identity.adapters.webauthn.authenticators import WebAuthn
 from bothy_server.identity.app.api import Act, spend_step_up
-from bothy_server.identity.app.passkey_proof import PasskeyProof
+from bothy_server.identity.app.passkey_proof import Assertion, Attestation, PasskeyProof, PasskeyStore
 from bothy_server.identity.app.ports import Challenge, ChallengeStore
 from bothy_server.identity.app.step_up import StepUp, StepUpLimits
 from bothy_server.kernel.problems import Problem
@@ -166,3 +167,118 @@ async def test_who_may_not_do_an_act_gets_no_challenge_for_it(step_up, rows, dev
         step_up_id, _ = await step_up.confirm(who.caller, challenge, signature(who, challenge, what))
         async with rows.uow() as unit:
             await spend_step_up(unit, who.caller, step_up_id, what)
+
+
+# ---- a browser ------------------------------------------------------------------------------------------------------
+
+
+class Holder:
+    """A browser whose person has a passkey."""
+
+    def __init__(self, device, authenticator):
+        self.device = device
+        self.caller = device.caller
+        self.authenticator = authenticator
+
+    def answer(self, challenge, *, origin=ORIGIN, bent=None):
+        return Assertion(*astuple(self.authenticator.get(origin, challenge, bent=bent or Bent())))
+
+
+async def with_passkey(rows, device):
+    authenticator = Authenticator()
+    new = Attestation(*astuple(authenticator.create(ORIGIN, bytes(32), device.person_id.bytes)))
+    async with rows.uow() as unit:
+        registered = WebAuthn([ORIGIN]).registered(new)
+        await unit.of(PasskeyStore).add(
+            rows.new_id(), device.person_id, device.id, "key", new.credential_id, registered
+        )
+    return Holder(device, authenticator)
+
+
+@pytest.fixture
+async def browser(rows):
+    return await with_passkey(rows, await rows.browser())
+
+
+@pytest.fixture
+async def browser_act(rows, browser):
+    host = await rows.host(browser.device)
+    return Act("open", host.id, "shell", "alex-shell")
+
+
+async def test_a_browser_confirms_with_a_passkey(step_up, rows, browser, browser_act):
+    asked = await step_up.challenge(browser.caller, browser_act)
+    assert (asked.expires_in_s, asked.passkeys) == (300, (browser.authenticator.credentials[0].id,))
+    step_up_id, _ = await step_up.confirm(browser.caller, asked.challenge, browser.answer(asked.challenge))
+    assert await rows.run("SELECT method FROM step_ups WHERE id = :id", id=step_up_id) == [("passkey",)]
+    assert await rows.audit(device_id=browser.device.id) == [("step_up.confirm", "open")]
+    async with rows.uow() as unit:
+        await spend_step_up(unit, browser.caller, step_up_id, browser_act)
+
+
+async def test_a_browser_without_a_passkey_is_told_so(step_up, rows):
+    device = await rows.browser()
+    before = await rows.content()
+    assert await refusal(step_up.challenge(device.caller, Act("manage_account"))) == (401, "passkey_required")
+    assert await rows.content() == before
+
+
+async def test_the_key_of_a_browser_confirms_nothing(step_up, rows, browser, browser_act):
+    challenge = (await step_up.challenge(browser.caller, browser_act)).challenge
+    before = await rows.content()
+    signed = signature(browser.device, challenge, browser_act)
+    assert await refusal(step_up.confirm(browser.caller, challenge, signed)) == (401, "passkey_required")
+    assert await rows.content() == before
+    await step_up.confirm(browser.caller, challenge, browser.answer(challenge))
+
+
+async def test_a_passkey_says_nothing_about_a_command_line(step_up, rows):
+    device = await rows.device()
+    holder = await with_passkey(rows, device)
+    challenge = (await step_up.challenge(device.caller, Act("manage_account"))).challenge
+    attempt = step_up.confirm(device.caller, challenge, holder.answer(challenge))
+    assert await refusal(attempt) == (401, "step_up_refused")
+
+
+async def test_a_passkey_of_anybody_else_or_for_anything_else_confirms_nothing(step_up, rows, browser, browser_act):
+    other = await with_passkey(rows, await rows.browser())
+    challenge = (await step_up.challenge(browser.caller, browser_act)).challenge
+    second = (await step_up.challenge(browser.caller, Act("manage_account"))).challenge
+    before = await rows.content()
+    good = browser.answer(challenge)
+    for bad in (
+        browser.answer(second),
+        browser.answer(challenge, origin=ELSEWHERE, bent=Bent(rp_id="relay.example.com")),
+        browser.answer(challenge, bent=Bent(rp_id="other.example.com")),
+        browser.answer(challenge, bent=Bent(verified=False)),
+        other.answer(challenge),
+        replace(other.answer(challenge), user_handle=None),
+        replace(good, credential_id=other.answer(challenge).credential_id),
+        replace(good, user_handle=other.device.person_id.bytes),
+        replace(good, signature=b"x"),
+    ):
+        assert await refusal(step_up.confirm(browser.caller, challenge, bad)) == (401, "step_up_refused")
+    assert await rows.content() == before
+    await step_up.confirm(browser.caller, challenge, replace(browser.answer(challenge), user_handle=None))
+
+
+async def test_of_two_uses_of_one_answer_at_once_exactly_one_wins(step_up, rows, browser, browser_act):
+    challenge = (await step_up.challenge(browser.caller, browser_act)).challenge
+    good = browser.answer(challenge)
+    attempts = [step_up.confirm(browser.caller, challenge, good) for _ in range(3)]
+    results = await asyncio.gather(*attempts, return_exceptions=True)
+    assert sorted(type(each).__name__ for each in results) == ["Problem", "Problem", "tuple"]
+    assert await rows.run("SELECT count(*) FROM step_ups WHERE device_id = :id", id=browser.device.id) == [(1,)]
+    assert await rows.audit(subject_person_id=browser.device.person_id) == []
+
+
+async def test_a_copied_passkey_confirms_nothing(step_up, rows, browser, browser_act):
+    for count, code in ((7, None), (7, "step_up_refused")):
+        challenge = (await step_up.challenge(browser.caller, browser_act)).challenge
+        attempt = step_up.confirm(browser.caller, challenge, browser.answer(challenge, bent=Bent(count=count)))
+        if code is None:
+            await attempt
+        else:
+            assert await refusal(attempt) == (401, code)
+    entries = await rows.audit(subject_person_id=browser.device.person_id)
+    assert entries == [("attempt.refused", "passkey_counter")]
