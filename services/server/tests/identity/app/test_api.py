@@ -48,6 +48,16 @@ async def test_an_access_token_names_the_caller(callers, rows, tokens, operator)
     assert await callers.caller(access_token(tokens, device)) == Caller(device.person_id, device.id, operator, "cli")
 
 
+async def test_a_browser_whose_login_is_over_signs_in_again(callers, rows, tokens):
+    browser = await rows.browser()
+    token = access_token(tokens, browser)
+    assert await callers.caller(token) == Caller(browser.person_id, browser.id, False, "browser")
+    await rows.run("UPDATE devices SET login_until = now() WHERE id = :id", id=browser.id)
+    assert await refused(callers, token) == (401, "sign_in_required")
+    await rows.run("UPDATE devices SET revoked_at = now() WHERE id = :id", id=browser.id)
+    assert await refused(callers, token) == (401, "token_invalid")
+
+
 @pytest.mark.parametrize("token", [None, "", "x", "a.b.c"])
 async def test_no_token_and_nonsense_are_refused_without_a_read(callers, rows, token):
     assert await refused(callers, token) == (401, "token_invalid")

@@ -1,6 +1,7 @@
 """Invites, and login by device key: what is refused, what is used once, and what it is bound to."""
 
 import asyncio
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -40,6 +41,12 @@ def new_device(code, keys=None, *, name="laptop", origin=ORIGIN, signed_name=Non
     keys = keys or Keys()
     signature = keys.sign(Purpose.INVITE_REDEEM, code_hash(code), *keys.public, signed_name or name, origin=origin)
     return NewDevice(code, name, *keys.public, signature)
+
+
+def new_browser(code, keys=None):
+    keys = keys or Keys()
+    signature = keys.sign(Purpose.INVITE_REDEEM, code_hash(code), *keys.public, "browser", "browser")
+    return NewDevice(code, "browser", *keys.public, signature, "browser")
 
 
 async def refusal(attempt):
@@ -85,6 +92,34 @@ async def test_of_two_first_devices_at_once_one_wins(login, rows, invite, clock)
     attempts = [asyncio.create_task(login.redeem(new_device(code))) for code in (first, second)]
     (refused,) = [each for each in await asyncio.gather(*attempts, return_exceptions=True) if isinstance(each, Problem)]
     assert refused.code == "invite_invalid"
+
+
+async def test_a_browser_is_added_signed_in_for_a_while(login, rows, invite):
+    person_id, code = invite
+    keys = Keys()
+    redeemed = await login.redeem(new_browser(code, keys))
+    (found,) = await rows.run(
+        "SELECT person_id, kind, added_by, signing_key, channel_key, login_until - now() < interval '1 day' AS soon_over"
+        " FROM devices WHERE id = :id",
+        id=redeemed.device_id,
+    )
+    assert tuple(found) == (person_id, "browser", "invite", *keys.public, True)
+
+
+async def test_the_kind_of_a_device_is_signed(login, rows, invite):
+    _, code = invite
+    before = await rows.content()
+    for bad in (replace(new_browser(code), kind="cli"), replace(new_device(code), kind="browser")):
+        assert await refusal(login.redeem(bad)) == (401, "invite_invalid")
+    assert await rows.content() == before
+
+
+async def test_a_browser_with_keys_that_are_known_spends_no_invite(login, rows, invite):
+    known = await rows.browser()
+    before = await rows.content()
+    for keys in (known.keys, Keys(channel_key=known.keys.channel_key)):
+        assert await refusal(login.redeem(new_browser(invite[1], keys))) == (409, "device_exists")
+    assert await rows.content() == before
 
 
 async def test_a_code_may_be_typed_as_people_type(login, invite):
@@ -165,6 +200,20 @@ async def test_a_device_gets_an_access_token(login, rows, tokens):
     assert life == 600
     ((used_at,),) = await rows.run("SELECT last_used_at FROM devices WHERE id = :id", id=device.id)
     assert used_at is not None
+
+
+async def test_a_browser_gets_access_tokens_until_its_login_is_over(login, rows, tokens):
+    browser = await rows.browser()
+    challenge, _ = await login.challenge(browser.id)
+    text, _ = await login.token(browser.id, challenge, login_signature(browser, challenge))
+    assert tokens.read(AccessToken, text) == AccessToken(browser.person_id, browser.id)
+    await rows.run("UPDATE devices SET login_until = now() WHERE id = :id", id=browser.id)
+    challenge, _ = await login.challenge(browser.id)
+    before = await rows.content()
+    assert await refusal(login.token(browser.id, challenge, bytes(64))) == (401, "login_refused")
+    attempt = login.token(browser.id, challenge, login_signature(browser, challenge))
+    assert await refusal(attempt) == (401, "sign_in_required")
+    assert await rows.content() == before
 
 
 async def test_an_unknown_device_gets_a_challenge_like_any_other(login, rows):
