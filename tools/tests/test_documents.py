@@ -11,6 +11,7 @@ import pytest
 
 import openapi
 from bothy_server.kernel.unit import EventType
+from bothy_server.platform.audit import AUDIT_ACTIONS
 from bothy_server.platform.operations import operations_of
 from bothy_wire import signing
 from bothy_wire.frames import Frame
@@ -173,7 +174,7 @@ def keys_of(page: str) -> set[str]:
     "page", [*DOCS.glob("spec/*.md"), DOCS / "security.md", *DOCS.glob("operations/*.md")], ids=str
 )
 def test_named_keys_exist(page: Path) -> None:
-    """What looks like a key is one of a program, or a frame, a signal, an event or a column of the wire and the rows."""
+    """What looks like a key is one of a program, or a frame, a signal, an event, an action or a column of the wire and the rows."""
     keys = keys_of("configuration.md") | keys_of("host.md") | keys_of("bothy.md")
     frames = {each.__struct_config__.tag for each in Frame.__subclasses__()}
     signals = set(re.findall(r"`(terminal\.\w+)`", section_of(DOCS / "spec/signals.md", "Kinds")))
@@ -182,7 +183,7 @@ def test_named_keys_exist(page: Path) -> None:
         for table, names in cells(section_of(DOCS / "spec/data.md", "Tables"), 2)
         for column in names.split(", ")
     }
-    known = keys | frames | signals | columns | set(get_args(EventType))
+    known = keys | frames | signals | columns | set(get_args(EventType)) | set(AUDIT_ACTIONS)
     groups = {key.partition(".")[0] for key in keys}
     named = set(re.findall(r"`([a-z_]+\.(?!toml`)[a-z_]+)`", page.read_text()))
     assert {each for each in named if each.partition(".")[0] in groups} - known == set()

@@ -1,7 +1,7 @@
-"""What REST operations answer while tests run: no refusal may be undeclared, and none may go untested.
+"""What REST operations answer and what is audited while tests run: nothing may be undeclared, and nothing may go untested.
 
-The server tells of each answer in its log. A refusal that its operation does not declare fails the test in which it
-happened. Everything else is written down, with the test that saw it first, for ``tools/answers.py``.
+The server tells of both in its log. A refusal that its operation does not declare fails the test in which it happened.
+Everything else is written down, with the test that saw it first, for ``tools/answers.py``.
 """
 
 from __future__ import annotations
@@ -11,36 +11,41 @@ import os
 from pathlib import Path
 from typing import Any
 
-_LOGGER = "bothy_server.platform.rest_api"
+_LOGGERS = ("bothy_server.platform.rest_api", "bothy_server.platform.unit_of_work")
 
 
 class Answers(logging.Filter):
-    """Hears the log of the REST interface. ``undeclared`` holds what the running test has to answer for."""
+    """Hears what the server tells of itself. ``undeclared`` holds what the running test has to answer for."""
 
     def __init__(self) -> None:
         super().__init__()
         self.undeclared: list[str] = []
-        self._seen: dict[tuple[str, int, str], str] = {}
+        self._seen: dict[str, str] = {}
 
     def listen(self) -> None:
         """From now on, for the whole process."""
-        logger = logging.getLogger(_LOGGER)
-        logger.setLevel(logging.DEBUG)
-        logger.addFilter(self)
+        for name in _LOGGERS:
+            logger = logging.getLogger(name)
+            logger.setLevel(logging.DEBUG)
+            logger.addFilter(self)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Keep the answers to ourselves: no test looks for them in a log."""
+        """Keep to ourselves what no test looks for in a log."""
         fields: dict[str, Any] = record.__dict__
         match record.getMessage():
             case "answered":
-                key = (fields["bothy.operation"], fields["bothy.status"], fields["bothy.problem"] or "-")
-                self._seen.setdefault(key, os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0])
-                return False
+                code = fields["bothy.problem"]
+                words = (fields["bothy.operation"], str(fields["bothy.status"]), *(() if code is None else (code,)))
+            case "audited":
+                words = ("audit", fields["bothy.audit.action"], fields["bothy.audit.code"])
             case "undeclared refusal":
                 self.undeclared.append(f"{fields['bothy.operation']} refused with {fields['bothy.problem']}")
-        return True
+                return True
+            case _:
+                return True
+        self._seen.setdefault(" ".join(words), os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0])
+        return False
 
     def write(self, file: Path) -> None:
-        """A line for each kind of answer: operation, status, code or ``-``, test."""
-        lines = (f"{name} {status} {code} {test}" for (name, status, code), test in sorted(self._seen.items()))
-        file.write_text("".join(f"{line}\n" for line in lines))
+        """A line for each kind: operation, status and code, or ``audit``, action and code; behind a tab the test."""
+        file.write_text("".join(f"{words}\t{test}\n" for words, test in sorted(self._seen.items())))

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import click
 
-from bothy_server.commands import database, device, doctor, host, keys, node, person, serve, settings
+from bothy_server.commands import audit, database, device, doctor, host, keys, node, person, serve, settings
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -25,5 +25,6 @@ for command in (
     device.device,
     node.node,
     host.host,
+    audit.audit,
 ):
     bothy_server.add_command(command)

@@ -1,108 +1,46 @@
-"""The audit log: the closed list of actions, and the proof that no row was changed or removed.
-
-Each row carries SHA-256 over the hash of the row before and its own canonical text. The database writes it
-(``bothy_append``); this module computes the same by itself, so that a check does not trust the database's own function.
-"""
+"""What is audited: the closed list of actions, each with its closed list of codes (``docs/spec/data.md``, Actions)."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from uuid import UUID
+from collections.abc import Mapping
+from typing import get_args
 
-from sqlalchemy import text
+from bothy_wire.frames import CloseReason, OpenFailure
 
-from bothy_server.platform.database import Database
+_ASKED_FOR = "client_closed"
+_ENDS = frozenset(get_args(CloseReason)) - {_ASKED_FOR, "open_failed"} | frozenset(get_args(OpenFailure))
+"""A close_reason; of an opening that failed, the close_detail."""
 
-AUDIT_ACTIONS = frozenset(
-    {
-        "attempt.refused",
-        "device.add",
-        "device.approve",
-        "device.login",
-        "device.logout",
-        "device.revoke",
-        "host.confirm",
-        "host.connect",
-        "host.create",
-        "host.grant",
-        "host.owner",
-        "host.pair",
-        "host.pairing_code",
-        "host.rename",
-        "host.state",
-        "invite.create",
-        "passkey.add",
-        "passkey.remove",
-        "person.add",
-        "person.state",
-        "step_up.confirm",
-        "terminal.attach",
-        "terminal.close",
-        "terminal.open",
-        "terminal.terminate",
-    }
-)
-"""Everything that is audited. ``terminal.terminate`` is every end that nobody asked for."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_READ = text(
-    "SELECT position, at, action, code, person_id, device_id, host_id, session_id, hash,"
-    " subject_person_id, subject_device_id FROM audit_log WHERE position > :after ORDER BY position LIMIT :batch"
-)
+AUDIT_ACTIONS: Mapping[str, frozenset[str]] = {
+    "attempt.refused": frozenset({"code", "login", "passkey_counter", "step_up", "user_code"}),
+    "device.add": frozenset({"approval", "invite", "passkey"}),
+    "device.approve": frozenset({"approved", "denied"}),
+    "device.login": frozenset({"passkey"}),
+    "device.logout": frozenset({"logged_out"}),
+    "device.revoke": frozenset({"revoked"}),
+    "host.confirm": frozenset({"confirmed"}),
+    "host.connect": frozenset({"duplicate_connection"}),
+    "host.create": frozenset({"created"}),
+    "host.grant": frozenset({"changed", "given", "revoked"}),
+    "host.owner": frozenset({"added", "removed"}),
+    "host.pair": frozenset({"paired"}),
+    "host.pairing_code": frozenset({"created"}),
+    "host.rename": frozenset({"renamed"}),
+    "host.state": frozenset({"active", "disabled", "retired"}),
+    "invite.create": frozenset({"created", "own"}),
+    "passkey.add": frozenset({"added"}),
+    "passkey.remove": frozenset({"removed"}),
+    "person.add": frozenset({"operator", "person"}),
+    "person.state": frozenset({"disabled", "enabled", "no_operator", "operator"}),
+    "step_up.confirm": frozenset({"attach", "manage_account", "manage_host", "manage_relay", "open"}),
+    "terminal.attach": frozenset({"attached"}),
+    "terminal.close": frozenset({_ASKED_FOR}),
+    "terminal.open": frozenset({"opened"}),
+    "terminal.terminate": _ENDS,
+}
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRow:
-    """One row as it is stored."""
-
-    position: int
-    at: datetime
-    action: str
-    code: str
-    person_id: UUID | None
-    device_id: UUID | None
-    host_id: UUID | None
-    session_id: UUID | None
-    hash: bytes
-    subject_person_id: UUID | None
-    subject_device_id: UUID | None
-
-    def expected_hash(self, previous: bytes) -> bytes:
-        """What :attr:`hash` must be behind a row with hash ``previous`` (empty before the first row)."""
-        microseconds = (self.at - _EPOCH) // timedelta(microseconds=1)
-        subject = (self.subject_person_id, self.subject_device_id)
-        ids = (self.person_id, self.device_id, self.host_id, self.session_id, *(subject if any(subject) else ()))
-        lines = (self.position, microseconds, self.action, self.code, *("" if each is None else each for each in ids))
-        return hashlib.sha256(previous + "\n".join(map(str, lines)).encode()).digest()
-
-
-@dataclass(frozen=True, slots=True)
-class ChainReport:
-    """``broken_at`` is the first position that does not follow from the row before; ``rows`` counts those before it.
-
-    Rows cut off at the end leave a whole chain: compare ``rows`` and ``head`` with a report kept elsewhere.
-    """
-
-    rows: int
-    head: bytes
-    broken_at: int | None
-
-
-async def verify_chain(database: Database, batch: int) -> ChainReport:
-    """Walk the whole log, ``batch`` rows at a time. Raises :class:`~bothy_server.kernel.unit.StorageUnavailable`."""
-    rows, head = 0, b""
-    while found := await _read(database, rows, batch):
-        for row in found:
-            if row.position != rows + 1 or row.hash != row.expected_hash(head):
-                return ChainReport(rows, head, row.position)
-            rows, head = row.position, row.hash
-    return ChainReport(rows, head, None)
-
-
-async def _read(database: Database, after: int, batch: int) -> Sequence[AuditRow]:
-    async with database.connect() as connection:
-        found = await connection.execute(_READ, {"after": after, "batch": batch})
-        return [AuditRow(*row) for row in found]
+def check_audited(action: str, code: str) -> None:
+    """Raises ``ValueError`` for a pair that is not in :data:`AUDIT_ACTIONS`."""
+    if code not in AUDIT_ACTIONS.get(action, ()):
+        raise ValueError(f"{action} {code} is not in AUDIT_ACTIONS")

@@ -356,6 +356,8 @@ class Identity(Group):
     """Failed logins of a device, failed confirmations of a person, wrong codes from a client network, and codes that a person types, each counted over all nodes. Who proves a key always passes."""
     repeat_window: Seconds = 24 * 3600
     """A request with `Idempotency-Key` that is sent again within this time is answered from what the first one made."""
+    audit_scan: Count = 100_000
+    """Rows of the audit that one page of an answer looks at; beyond it the page ends, with or without an entry."""
 
 
 class Wire(Group):

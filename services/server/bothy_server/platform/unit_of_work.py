@@ -7,6 +7,7 @@ the event log and the global lock that PostgreSQL takes for NOTIFY are held for 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar, cast
@@ -16,7 +17,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bothy_server.kernel.unit import AuditEntry, Event, Signal, SignalTransport
-from bothy_server.platform.audit import AUDIT_ACTIONS
+from bothy_server.platform.audit import check_audited
 from bothy_server.platform.database import Database
 
 S = TypeVar("S")
@@ -24,6 +25,7 @@ S = TypeVar("S")
 StoreFactories = Mapping[type, Callable[[AsyncConnection], object]]
 """For each store port, what makes its adapter on a connection."""
 
+_log = logging.getLogger(__name__)
 _APPEND = text("SELECT bothy_append(CAST(:audit AS jsonb), CAST(:events AS jsonb), CAST(:signals AS jsonb))")
 
 
@@ -62,6 +64,8 @@ class SqlUnitOfWork:
             }
             await unit.connection.execute(_APPEND, collected)
         await unit.connection.commit()
+        for entry in unit.entries:
+            _log.debug("audited", extra={"bothy.audit.action": entry.action, "bothy.audit.code": entry.code})
         if signals:
             self._signals.committed(signals)
 
@@ -86,9 +90,8 @@ class SqlUnit:
         self.events.append(event)
 
     def audit(self, entry: AuditEntry) -> None:
-        """See the port. Raises ``ValueError`` for an action that is not in the list."""
-        if entry.action not in AUDIT_ACTIONS:
-            raise ValueError(f"{entry.action} is not in AUDIT_ACTIONS")
+        """See the port. Raises ``ValueError`` for an action or a code that is not in the list."""
+        check_audited(entry.action, entry.code)
         self.entries.append(entry)
 
     def stage(self, signal: Signal) -> None:

@@ -13,11 +13,12 @@ from bothy_server.hosts.app.control_links import ControlLinks
 from bothy_server.hosts.app.naming import Naming
 from bothy_server.hosts.app.pairing import Pairing
 from bothy_server.hosts.app.transitions import Transitions
-from bothy_server.identity.app.grants import Grants
 from bothy_server.identity.app.devices import Devices
+from bothy_server.identity.app.grants import Grants
 from bothy_server.identity.app.login import Login
 from bothy_server.identity.app.people import People
 from bothy_server.kernel.unit import Event
+from bothy_server.platform.audit_chain import AuditLog
 from bothy_server.platform.settings import Settings
 from bothy_server.platform.unit_of_work import SqlUnitOfWork
 from bothy_server.terminal.app.host_sessions import HostSessions
@@ -25,6 +26,9 @@ from bothy_server.terminal.app.right_losses import RightLosses
 from bothy_server.wiring import shared_use_cases
 from bothy_server.wiring.process import STORES, foundation, reach
 from bothy_server.wiring.signals import outbound
+
+_AUDIT_BATCH = 1000
+"""Rows of the audit log in memory. No key: they are a few hundred kilobytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class Admin:
     naming: Naming
     grants: Grants
     nodes: NodeDirectory
+    audit: AuditLog
     tell_keys_changed: Callable[[], Awaitable[None]]
 
 
@@ -64,5 +69,6 @@ async def admin(settings: Settings) -> AsyncIterator[Admin]:
             Naming(uow),
             Grants(uow, base.clock, RightLosses()),
             NodeDirectory(uow, limits.registry(settings)),
+            AuditLog(base.database, _AUDIT_BATCH),
             tell_keys_changed,
         )

@@ -11,6 +11,7 @@ from bothy_server.cluster.app.node_registry import NodeStore
 from bothy_server.hosts.adapters.postgres.hosts import PostgresHostStore
 from bothy_server.hosts.app.ports import HostStore
 from bothy_server.identity.adapters.postgres.attempts import PostgresAttemptStore
+from bothy_server.identity.adapters.postgres.audit import PostgresAuditStore
 from bothy_server.identity.adapters.postgres.challenges import PostgresChallengeStore
 from bothy_server.identity.adapters.postgres.device_logins import PostgresDeviceLoginStore
 from bothy_server.identity.adapters.postgres.devices import PostgresDeviceStore
@@ -21,6 +22,7 @@ from bothy_server.identity.adapters.postgres.persons import PostgresPersonStore
 from bothy_server.identity.adapters.postgres.repeats import PostgresRepeatStore
 from bothy_server.identity.adapters.postgres.rights import PostgresRightStore
 from bothy_server.identity.app.attempts import AttemptStore
+from bothy_server.identity.app.audit import AuditStore
 from bothy_server.identity.app.device_logins import DeviceLoginStore
 from bothy_server.identity.app.devices import DeviceStore
 from bothy_server.identity.app.grants import GrantStore
@@ -51,6 +53,7 @@ STORES: StoreFactories = {
     GrantStore: PostgresGrantStore,
     PasskeyStore: PostgresPasskeyStore,
     AttemptStore: PostgresAttemptStore,
+    AuditStore: PostgresAuditStore,
     RepeatStore: PostgresRepeatStore,
     HostStore: PostgresHostStore,
     SessionStore: PostgresSessionStore,

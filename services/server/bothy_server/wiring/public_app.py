@@ -12,6 +12,7 @@ from bothy_server.hosts.adapters.sockets.control import ControlSockets
 from bothy_server.hosts.app.directory import Directory
 from bothy_server.hosts.app.naming import Naming
 from bothy_server.hosts.app.transitions import Transitions
+from bothy_server.identity.adapters.http.audit import AuditReading
 from bothy_server.identity.adapters.http.device_logins import DeviceLoginOperations
 from bothy_server.identity.adapters.http.devices import OwnDevices
 from bothy_server.identity.adapters.http.grants import HostGrants
@@ -23,6 +24,7 @@ from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
 from bothy_server.identity.adapters.keystore.used import UsedTokens
 from bothy_server.identity.adapters.webauthn.authenticators import WebAuthn
 from bothy_server.identity.app.api import Attempts, Callers
+from bothy_server.identity.app.audit import Audit
 from bothy_server.identity.app.device_logins import DeviceLogins
 from bothy_server.identity.app.grants import Grants
 from bothy_server.identity.app.passkey_login import PasskeyLogin
@@ -88,6 +90,7 @@ def public_app(
             Hosts(Directory(uow, core.presence), pairing, Transitions(uow, core.host_sessions), Naming(uow), attempts),
             HostGrants(Grants(uow, clock, RightLosses())),
             TerminalSessions(sessions, OwnerSessions(uow)),
+            AuditReading(Audit(uow, settings.identity.audit_scan)),
         ),
     ]
     handlers = dict(exception_handlers(settings.database.retry_after))

@@ -1,100 +1,42 @@
-"""The audit chain: whoever changes or removes a row is seen."""
+"""The closed list of what is audited is the one of the page, and what stands in it is decided somewhere."""
 
-import asyncio
-from uuid import UUID
+import re
+from pathlib import Path
+from typing import get_args
 
-import psycopg
 import pytest
 
-from bothy_server.kernel.unit import AuditEntry
-from bothy_server.platform.audit import verify_chain
-from bothy_server.platform.unit_of_work import SqlUnitOfWork
+import bothy_server
+from bothy_server.identity.app.attempts import AttemptKind
+from bothy_server.identity.domain.act import StepUpPurpose
+from bothy_server.platform.audit import AUDIT_ACTIONS, check_audited
+from bothy_wire.frames import CloseReason, OpenFailure
 
-HOST = UUID(int=7)
-
-
-class Silent:
-    def payloads(self, _):
-        return []
-
-    def committed(self, _):
-        pass
+CODE = Path(bothy_server.__file__).parent
+PAGE = CODE.parents[2] / "docs/spec/data.md"
 
 
-@pytest.fixture
-def uow(database):
-    return SqlUnitOfWork(database, {}, Silent())
+def test_the_page_has_every_action_with_its_codes_actor_and_subject():
+    section = PAGE.read_text().partition("### Actions\n")[2].partition("\n#")[0]
+    rows = re.findall(r"^\| `([\w.]+)` \| (.+?) \| (.+?) \| (.+?) \|$", section, re.MULTILINE)
+    assert {action: frozenset(re.findall(r"`(\w+)`", codes)) for action, codes, _, _ in rows} == dict(AUDIT_ACTIONS)
+    assert [action for action, *_ in rows] == sorted(AUDIT_ACTIONS)
 
 
-async def write(uow, *codes):
-    async with uow() as unit:
-        for code in codes:
-            unit.audit(AuditEntry("host.state", code, host_id=HOST))
+def test_every_action_is_decided_somewhere():
+    source = "\n".join(path.read_text() for path in CODE.glob("*/app/*.py"))
+    assert [action for action in AUDIT_ACTIONS if f'"{action}"' not in source] == []
 
 
-def tamper(database_url, statement):
-    """What only the owner of the tables can do."""
-    with psycopg.connect(database_url) as connection:
-        connection.execute("ALTER TABLE audit_log DISABLE TRIGGER audit_log_only_grows")
-        connection.execute(statement)
-        connection.execute("ALTER TABLE audit_log ENABLE TRIGGER audit_log_only_grows")
+def test_the_list_has_what_other_lists_have():
+    assert AUDIT_ACTIONS["attempt.refused"] == set(get_args(AttemptKind)) | {"passkey_counter"}
+    assert AUDIT_ACTIONS["step_up.confirm"] == set(get_args(StepUpPurpose))
+    ends = AUDIT_ACTIONS["terminal.terminate"] | AUDIT_ACTIONS["terminal.close"] | {"open_failed"}
+    assert ends == set(get_args(CloseReason)) | set(get_args(OpenFailure))
 
 
-async def test_the_empty_log_is_whole(database):
-    report = await verify_chain(database, batch=2)
-    assert (report.rows, report.head, report.broken_at) == (0, b"", None)
-
-
-async def test_rows_of_several_units_form_one_chain(database, uow):
-    await write(uow, "one", "two", "three")
-    await asyncio.gather(*(write(uow, "four", "five") for _ in range(8)))
-    report = await verify_chain(database, batch=4)
-    assert (report.rows, report.broken_at) == (19, None)
-    assert len(report.head) == 32
-
-
-@pytest.mark.parametrize(
-    ("statement", "broken_at"),
-    [
-        ("UPDATE audit_log SET code = 'other' WHERE position = 2", 2),
-        ("UPDATE audit_log SET at = at + interval '1 microsecond' WHERE position = 3", 3),
-        ("UPDATE audit_log SET host_id = NULL, session_id = host_id WHERE position = 1", 1),
-        ("DELETE FROM audit_log WHERE position = 2", 3),
-        ("DELETE FROM audit_log WHERE position = 1", 2),
-        (
-            "DELETE FROM audit_log WHERE position = 2; UPDATE audit_log SET position = position - 1 WHERE position > 2",
-            2,
-        ),
-    ],
-)
-async def test_a_changed_or_removed_row_shows(database, uow, database_url, statement, broken_at):
-    await write(uow, "one", "two", "three", "four")
-    tamper(database_url, statement)
-    assert (await verify_chain(database, batch=10)).broken_at == broken_at
-
-
-async def test_a_log_cut_at_its_end_differs_from_a_report_kept_elsewhere(database, uow, database_url):
-    await write(uow, "one", "two")
-    kept = await verify_chain(database, batch=10)
-    tamper(database_url, "DELETE FROM audit_log WHERE position = 2")
-    now = await verify_chain(database, batch=10)
-    assert now.broken_at is None
-    assert (now.rows, now.head) != (kept.rows, kept.head)
-
-
-@pytest.mark.parametrize(
-    "statement", ["UPDATE audit_log SET code = 'x'", "DELETE FROM audit_log", "TRUNCATE audit_log"]
-)
-async def test_the_log_only_grows(uow, database_url, statement):
-    await write(uow, "one")
-    with psycopg.connect(database_url) as connection, pytest.raises(psycopg.errors.RaiseException, match="only grows"):
-        connection.execute(statement)
-
-
-@pytest.mark.parametrize("code", ["", "a b", "line\nfeed", "Some Name", "x" * 65])
-def test_a_code_is_a_word_and_never_content(database_url, code):
-    with psycopg.connect(database_url) as connection, pytest.raises(psycopg.errors.CheckViolation):
-        connection.execute(
-            "SELECT bothy_append(jsonb_build_array(jsonb_build_object('action', 'host.state', 'code', %s::text)), '[]', '[]')",
-            [code],
-        )
+@pytest.mark.parametrize("pair", [("host.paint", "green"), ("host.state", "green"), ("", ""), ("host.state", "")])
+def test_anything_else_is_refused(pair):
+    with pytest.raises(ValueError, match="is not in AUDIT_ACTIONS"):
+        check_audited(*pair)
+    check_audited("host.state", "disabled")

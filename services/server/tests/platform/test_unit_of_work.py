@@ -134,10 +134,12 @@ async def test_a_payload_that_the_database_refuses_undoes_the_unit(uow, transpor
     assert await count(watcher, "persons") == 0
 
 
-async def test_an_action_outside_the_closed_list_is_refused(uow):
-    with pytest.raises(ValueError, match=r"host\.paint"):
+@pytest.mark.parametrize(("action", "code"), [("host.paint", "green"), ("host.state", "green")])
+async def test_an_action_or_a_code_outside_the_closed_list_is_refused(uow, watcher, action, code):
+    with pytest.raises(ValueError, match=f"{action} green is not in AUDIT_ACTIONS"):
         async with uow() as unit:
-            unit.audit(AuditEntry("host.paint", "green"))
+            unit.audit(AuditEntry(action, code))
+    assert await count(watcher, "audit_log") == 0
 
 
 async def test_units_do_not_nest_but_run_side_by_side(uow):
