@@ -11,7 +11,8 @@ from bothy_server.kernel.rates import Rate
 from bothy_server.platform.database import Database
 from bothy_server.platform.settings import Database as DatabaseSettings
 
-RATE = Rate(3, 60)
+RATE = Rate(3, 3600)
+"""So slow that no machine is slow enough for one more to be allowed while a test runs."""
 WRONG = (401, "login_refused")
 TOO_MANY = (429, "rate_limited")
 
@@ -47,7 +48,7 @@ async def forgiven(rows, seconds):
 async def test_failures_beyond_the_rate_are_told_to_wait(attempts, rows):
     device_id = uuid4()
     assert [await tried(attempts, device_id) for _ in range(5)] == [WRONG] * 3 + [TOO_MANY] * 2
-    await forgiven(rows, 20)
+    await forgiven(rows, 1200)
     assert [await tried(attempts, device_id) for _ in range(2)] == [WRONG, TOO_MANY]
 
 
@@ -58,7 +59,7 @@ async def test_retry_after_is_when_the_next_failure_is_answered_again(attempts, 
     with pytest.raises(Problem) as raised:
         async with attempts.guarding("login", device_id, wrong="login_refused"):
             raise Problem(*WRONG, "")
-    assert 1 <= raised.value.retry_after_s <= 20
+    assert 1000 < raised.value.retry_after_s <= 1200
     await forgiven(rows, raised.value.retry_after_s)
     assert await tried(attempts, device_id) == WRONG
 
@@ -135,7 +136,7 @@ async def test_too_many_failures_are_audited_once_a_window(attempts, rows, kind,
     for _ in range(10):
         await tried(attempts, subject, kind)
     assert await rows.audit(**{named: subject}) == [("attempt.refused", kind)]
-    await forgiven(rows, 60)
+    await forgiven(rows, 3600)
     for _ in range(10):
         await tried(attempts, subject, kind)
     assert await rows.audit(**{named: subject}) == [("attempt.refused", kind)] * 2
@@ -154,7 +155,7 @@ async def test_an_address_is_not_written_down(attempts, rows):
 
 
 async def test_what_is_whole_again_is_pruned(attempts, rows):
-    await forgiven(rows, 3600)
+    await forgiven(rows, 7200)
     owing = uuid4()
     for _ in range(2):
         await tried(attempts, owing)
