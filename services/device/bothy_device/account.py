@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from bothy_device.device_login import NewDevice, ask_in
+from bothy_device.devices import log_out as end_this_device
 from bothy_device.failure import Failure
 from bothy_device.rest import Rest
 from bothy_device.settings import load
@@ -21,6 +22,7 @@ from bothy_wire.limits import NAME_BYTES
 from bothy_wire.printable import printable
 from bothy_wire.signing import fingerprint
 
+_KNOWN_NO_MORE = frozenset({"device_revoked", "login_refused", "person_disabled"})
 _NO_WORD = re.compile(r"[\s=]+")
 """What would end the name in a line of ``authorized_devices``, or make an option of it."""
 
@@ -70,11 +72,33 @@ def _become_known(url: str, name: str | None, way: Callable[[Rest, NewDevice], A
 
 
 def log_out(server: str | None) -> None:
-    """Forget the keys. The server keeps the device until it is revoked there."""
+    """Have the relay revoke this device, and forget the keys, whatever the relay says."""
     logins = Logins(home())
     login = logins.load(server)
+    said = _told(login)
     logins.remove(login)
-    click.echo(f"logged out at {login.server}; without its keys the device {login.device_name} is of no use to anybody")
+    click.echo(f"logged out at {login.server}; {said}")
+
+
+def _told(login: Login) -> str:
+    """What became of this device at the relay."""
+    name = printable(login.device_name)
+
+    async def tell() -> None:
+        async with Rest(login.server, timeout=load(home() / "config.toml").device.request_timeout, login=login) as rest:
+            await end_this_device(rest)
+
+    try:
+        asyncio.run(tell())
+    except Failure as failure:
+        if failure.code in _KNOWN_NO_MORE:
+            return f"the device {name} was known there no more"
+        click.echo(f"bothy: the relay was not told: {failure.message}", err=True)
+        return (
+            f"the device {name} is still known there, though without its keys it is of no use to anybody;"
+            f" bothy devices revoke {name} ends it from another device of yours"
+        )
+    return f"the device {name} is revoked"
 
 
 def describe(login: Login) -> str:

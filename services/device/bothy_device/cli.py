@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from bothy_device.asking import ask, json_option, known_login, run, server_option
+from bothy_device.device_commands import devices
 from bothy_device.failure import Failure
 
 if TYPE_CHECKING:
     from bothy_device.opening import Opening
     from bothy_device.rest import Host, Rest, SessionRow
-    from bothy_device.state import Login
 
 F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T")
-
-
-def _server_option(command: F) -> F:
-    return click.option("--server", metavar="URL", help="Another relay than the default one.")(command)
 
 
 def _no_reconnect_option(command: F) -> F:
     words = "End at the first loss of the connection, for scripts."
     return click.option("--no-reconnect", is_flag=True, help=words)(command)
-
-
-def _json_option(command: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="For programs.")(command)
 
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -88,30 +80,33 @@ def login(url: str, invite: str | None, approve: bool, name: str | None) -> None
 
 
 @cli.command()
-@_server_option
+@server_option
 def logout(server: str | None) -> None:
-    """Forget a relay and this device's keys for it."""
+    """Revoke this device at a relay, and forget its keys.
+
+    Where the relay cannot be reached, they are forgotten all the same.
+    """
     from bothy_device.account import log_out
 
     log_out(server)
 
 
 @cli.group(cls=click.Group, invoke_without_command=True)
-@_server_option
-@_json_option
+@server_option
+@json_option
 @click.pass_context
 def hosts(context: click.Context, server: str | None, as_json: bool) -> None:
     """List your hosts."""
     if context.invoked_subcommand is None:
         from bothy_device.tables import print_hosts
 
-        print_hosts(_ask(server, lambda rest: rest.hosts()), as_json=as_json)
+        print_hosts(ask(server, lambda rest: rest.hosts()), as_json=as_json)
 
 
 @hosts.command()
 @click.argument("host")
 @click.argument("fingerprint")
-@_server_option
+@server_option
 def trust(host: str, fingerprint: str, server: str | None) -> None:
     """Accept a host's key.
 
@@ -129,7 +124,7 @@ def trust(host: str, fingerprint: str, server: str | None) -> None:
 @hosts.command()
 @click.argument("host")
 @click.argument("fingerprint")
-@_server_option
+@server_option
 def confirm(host: str, fingerprint: str, server: str | None) -> None:
     """Let a freshly paired HOST in, as its owner.
 
@@ -156,8 +151,8 @@ def _with_key(host: str, fingerprint: str, server: str | None, *, confirmed: boo
         found = find_host(await rest.hosts(), host)
         return found, (await rest.confirm(found.host_id, accepted)).state if confirmed else found.state
 
-    found, state = _ask(server, find)
-    KnownHosts(home() / "known_hosts").trust(Pin(_login(server).server, found.host_id, accepted, found.name))
+    found, state = ask(server, find)
+    KnownHosts(home() / "known_hosts").trust(Pin(known_login(server).server, found.host_id, accepted, found.name))
     return found, state
 
 
@@ -167,31 +162,31 @@ def _with_key(host: str, fingerprint: str, server: str | None, *, confirmed: boo
 @click.option("--user", metavar="NAME", help="As whom; needed when there are several.")
 @click.option("--host-key", metavar="FINGERPRINT", help="The only key to accept, as the host's owner told it.")
 @_no_reconnect_option
-@_server_option
+@server_option
 def open_(
     host: str, profile: str | None, user: str | None, host_key: str | None, server: str | None, no_reconnect: bool
 ) -> int:
     """Open a terminal on HOST, a name or an id."""
-    return _run(_opening(server, reconnects=not no_reconnect).open(host, profile, user, host_key))
+    return run(_opening(server, reconnects=not no_reconnect).open(host, profile, user, host_key))
 
 
 @cli.command()
 @click.argument("session")
 @_no_reconnect_option
-@_server_option
+@server_option
 def attach(session: str, server: str | None, no_reconnect: bool) -> int:
     """Go on with SESSION.
 
     The beginning of its id is enough.
     """
-    return _run(_opening(server, reconnects=not no_reconnect).attach(session))
+    return run(_opening(server, reconnects=not no_reconnect).attach(session))
 
 
 @cli.command()
 @click.option("--all", "ended", is_flag=True, help="With those that have ended.")
 @click.option("--host", metavar="HOST", help="Everybody's on a host that you own.")
-@_server_option
-@_json_option
+@server_option
+@json_option
 def sessions(ended: bool, host: str | None, server: str | None, as_json: bool) -> None:
     """List your sessions, or those on a host of yours."""
     from bothy_device.choice import find_host
@@ -202,12 +197,12 @@ def sessions(ended: bool, host: str | None, server: str | None, as_json: bool) -
             return await rest.sessions(ended=ended)
         return await rest.sessions_of_host(find_host(await rest.hosts(), host).host_id, ended=ended)
 
-    print_sessions(_ask(server, listed), as_json=as_json)
+    print_sessions(ask(server, listed), as_json=as_json)
 
 
 @cli.command()
 @click.argument("session")
-@_server_option
+@server_option
 def close(session: str, server: str | None) -> None:
     """End SESSION and what runs in it.
 
@@ -219,13 +214,13 @@ def close(session: str, server: str | None) -> None:
         found = find_session(await rest.sessions(ended=True), session)
         return str((await rest.close(found.session_id)).session_id)
 
-    click.echo(f"closed {_ask(server, end)}")
+    click.echo(f"closed {ask(server, end)}")
 
 
 @cli.command()
 @click.argument("host")
 @click.argument("session")
-@_server_option
+@server_option
 def terminate(host: str, session: str, server: str | None) -> None:
     """End anybody's SESSION on HOST, as its owner.
 
@@ -237,7 +232,10 @@ def terminate(host: str, session: str, server: str | None) -> None:
         listed = await rest.sessions_of_host(find_host(await rest.hosts(), host).host_id, ended=True)
         return str((await rest.terminate(find_session(listed, session, host).session_id)).session_id)
 
-    click.echo(f"terminated {_ask(server, end)}")
+    click.echo(f"terminated {ask(server, end)}")
+
+
+cli.add_command(devices)
 
 
 @cli.group(cls=click.Group)
@@ -246,7 +244,7 @@ def device() -> None:
 
 
 @device.command()
-@_server_option
+@server_option
 def show(server: str | None) -> None:
     """Show this device's keys.
 
@@ -254,38 +252,7 @@ def show(server: str | None) -> None:
     """
     from bothy_device.account import describe
 
-    click.echo(describe(_login(server)))
-
-
-def _run(talk: Coroutine[Any, Any, T]) -> T:
-    import asyncio
-
-    from bothy_device.loop import Loop
-
-    with asyncio.Runner(loop_factory=Loop) as runner:
-        return runner.run(talk)
-
-
-def _login(server: str | None) -> Login:
-    from bothy_device.state import Logins, home
-
-    return Logins(home()).load(server)
-
-
-def _ask(server: str | None, question: Callable[[Rest], Any]) -> Any:
-    """One visit to the relay."""
-    from bothy_device.rest import Rest
-    from bothy_device.settings import load
-    from bothy_device.state import home
-
-    known = _login(server)
-    timeout = load(home() / "config.toml").device.request_timeout
-
-    async def talk() -> Any:
-        async with Rest(known.server, timeout=timeout, login=known) as rest:
-            return await question(rest)
-
-    return _run(talk())
+    click.echo(describe(known_login(server)))
 
 
 def _opening(server: str | None, *, reconnects: bool) -> Opening:
@@ -295,7 +262,7 @@ def _opening(server: str | None, *, reconnects: bool) -> Opening:
     from bothy_device.state import home
 
     settings, known_hosts = load(home() / "config.toml"), KnownHosts(home() / "known_hosts")
-    return Opening(_login(server), settings, known_hosts, reconnects=reconnects)
+    return Opening(known_login(server), settings, known_hosts, reconnects=reconnects)
 
 
 def main() -> NoReturn:

@@ -117,10 +117,17 @@ class Opening:
         return leave.status
 
     async def _message(self, rest: Rest, session_id: UUID, leave: Leave) -> str | None:
-        """Why an opening failed is not in the close reason; the server's row has it."""
-        if leave.reason == "open_failed":
-            with contextlib.suppress(Failure):
-                return texts.ended("open_failed", (await rest.session(session_id)).close_detail)
+        """The close reason does not tell why an opening failed, nor what was revoked; the server does."""
+        match leave.reason:
+            case "open_failed":
+                with contextlib.suppress(Failure):
+                    return texts.ended("open_failed", (await rest.session(session_id)).close_detail)
+            case "revoked":
+                try:
+                    await rest.session(session_id)
+                except Failure as failure:
+                    if failure.code in {"device_revoked", "person_disabled"}:
+                        return f"closed by the relay: {failure.message}"
         return leave.message
 
 

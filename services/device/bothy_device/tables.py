@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
+from bothy_device.devices import Device
 from bothy_device.rest import Host, SessionRow
 from bothy_wire.printable import printable
 
@@ -44,6 +46,23 @@ def print_sessions(sessions: Sequence[SessionRow], *, as_json: bool) -> None:
         for each in sorted(sessions, key=lambda each: each.session_id)
     ]
     return _print_rows(("SESSION", "HOST", "PERSON", "PROFILE", "STATE", "OPENED"), rows, nothing="no sessions")
+
+
+def print_devices(devices: Sequence[Device], own: UUID, *, as_json: bool) -> None:
+    """``bothy devices``; ``own`` is the one that asks."""
+    if as_json:
+        return _print_json(devices)
+    rows = [
+        (
+            str(each.device_id),
+            each.name,
+            f"{each.kind} by {each.added_by}",
+            each.last_used_at or "never",
+            f"revoked {each.revoked_at}" if each.revoked_at else "this one" if each.device_id == own else "",
+        )
+        for each in devices
+    ]
+    return _print_rows(("DEVICE", "NAME", "KIND", "LAST USED", "STATE"), rows, nothing="no devices")
 
 
 def _print_json(items: Sequence[Any]) -> None:

@@ -9,10 +9,12 @@ from bothy_wire.printable import printable
 
 PROBLEMS: dict[str, str] = {
     "already_issued": "that was already made by an earlier try; look at it with bothy sessions",
+    "device_exists": "the relay knows these keys already; try again, new keys are made for every login",
     "device_login_denied": "this device was sent away on the other one",
     "device_login_invalid": "nobody approved this device in time; begin again",
     "device_login_limit": "too many devices wait to be let in at this relay; try again, or use an invite",
-    "device_exists": "the relay knows these keys already; try again, new keys are made for every login",
+    "device_revoked": "this device was revoked; run bothy logout, then bothy login with a new invite",
+    "device_unknown": "there is no such device; bothy devices lists yours",
     "host_not_active": "the host is not active: its owner must confirm (bothy hosts confirm) or enable it; bothy hosts shows its state",
     "host_unavailable": "the host is not connected; is bothy-host running there? bothy hosts shows its presence",
     "host_unknown": "there is no such host, or you have no right on it; bothy hosts lists yours",
@@ -21,6 +23,7 @@ PROBLEMS: dict[str, str] = {
     "internal": "the relay made a mistake; its log says more",
     "invite_invalid": "the invite code is wrong, used or expired; ask for a new one",
     "login_refused": "the relay does not know this device any more; run bothy logout, then bothy login with a new invite",
+    "person_disabled": "your account was disabled; ask an operator of the relay",
     "profile_unknown": "the host has no such profile; bothy hosts lists them",
     "rate_limited": "too many requests; wait a moment and try again",
     "replaced": "the session was attached from elsewhere in the meantime; run bothy attach again to take it back",

@@ -139,6 +139,7 @@ class FakeRelay:
         self.invite = "7QK3MR1GHT"
         self.signing_key = None  # of the device
         self.hosts = [self.host_row()]
+        self.devices = [self.device_row(self.device_id, "laptop"), self.device_row(uuid.uuid4(), "phone")]
         self.refusals = {}  # path -> (status, code, headers)
         self.losses = []  # what a device gets instead of the next answers to an open: None, or a status of an edge
         self.requests = []
@@ -175,6 +176,19 @@ class FakeRelay:
             "owner": False,
             "session_users": ["alex"],
             "last_seen_at": None,
+        } | other
+
+    def device_row(self, device_id, name, **other):
+        return {
+            "device_id": str(device_id),
+            "person_id": str(self.person_id),
+            "name": name,
+            "kind": "cli",
+            "added_by": "invite",
+            "fingerprint": fingerprint(self.host_public),
+            "created_at": "2026-01-02T03:04:05Z",
+            "last_used_at": None,
+            "revoked_at": None,
         } | other
 
     async def __aenter__(self):
@@ -341,6 +355,15 @@ class FakeRelay:
             return problem(401, "token_invalid")
         if path == "/hosts":
             return 200, {"hosts": self.hosts}, {}
+        if path == "/devices":
+            return 200, {"devices": self.devices}, {}
+        if path == "/devices/invites":
+            return 201, {"name": "Alex", "invite": "AAAAA-BBBBB", "expires_in_s": 86400, "code": None}, {}
+        if path == "/auth/logout" or (path.startswith("/devices/") and path.endswith("/revoke")):
+            device_id = str(self.device_id) if path == "/auth/logout" else path.split("/")[2]
+            (revoked,) = [each for each in self.devices if each["device_id"] == device_id]
+            revoked["revoked_at"] = "2026-01-02T03:04:05Z"
+            return 200, revoked, {}
         if path.endswith("/confirm"):
             if body["fingerprint"] != fingerprint(self.host_public):
                 return problem(409, "fingerprint_mismatch")

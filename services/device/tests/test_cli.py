@@ -74,7 +74,16 @@ async def test_a_login_that_fails_writes_nothing(relay, bothy, home, url, code, 
 
 
 async def test_without_a_login_every_command_says_how(bothy):
-    for command in (["hosts"], ["sessions"], ["open", "lab-1"], ["attach", "0190"], ["device", "show"], ["logout"]):
+    for command in (
+        ["hosts"],
+        ["devices"],
+        ["devices", "invite"],
+        ["sessions"],
+        ["open", "lab-1"],
+        ["attach", "0190"],
+        ["device", "show"],
+        ["logout"],
+    ):
         status, _, err = await bothy(*command)
         assert (status, one_line(err)) == (
             1,
@@ -98,7 +107,8 @@ async def test_the_help_lists_every_command_uncut(bothy):
     listed = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  +[A-Z]", out.decode().split("Commands:")[1], re.MULTILINE)
     assert listed == [
         *("login", "logout", "hosts", "hosts trust", "hosts confirm"),
-        *("open", "attach", "sessions", "close", "terminate", "device show"),
+        *("open", "attach", "sessions", "close", "terminate"),
+        *("devices", "devices invite", "devices approve", "devices revoke", "device show"),
     ]
     assert "..." not in out.decode().split("Commands:")[1]
 
@@ -151,8 +161,93 @@ def test_no_name_of_a_device_is_an_option_for_a_host(login):
 async def test_logout_forgets_the_keys(login, bothy, home, relay):
     status, out, _ = await bothy("logout")
     assert status == 0
-    assert f"logged out at {relay.origin}".encode() in out
+    assert out.decode() == f"logged out at {relay.origin}; the device laptop is revoked\n"
     assert [each.name for each in home.rglob("*")] == ["servers"]
+    assert relay.devices[0]["revoked_at"] is not None
+
+
+async def test_logout_forgets_the_keys_also_while_the_relay_is_away(login, bothy, home, relay):
+    relay.go_away()
+    status, out, err = await bothy("logout")
+    assert status == 0
+    assert one_line(err).startswith(f"bothy: the relay was not told: cannot reach {relay.origin}")
+    assert "the device laptop is still known there" in out.decode()
+    assert "bothy devices revoke laptop" in out.decode()
+    assert [each.name for each in home.rglob("*")] == ["servers"]
+
+
+@pytest.mark.parametrize("code", ["device_revoked", "person_disabled", "login_refused"])
+async def test_logout_of_a_device_that_is_known_no_more(login, bothy, home, relay, code):
+    relay.refusals["/auth/token"] = (401, code, {})
+    status, out, err = await bothy("logout")
+    assert (status, err) == (0, "")
+    assert out.decode() == f"logged out at {relay.origin}; the device laptop was known there no more\n"
+    assert [each.name for each in home.rglob("*")] == ["servers"]
+
+
+# ---- devices --------------------------------------------------------------------------------------------------------
+
+
+async def test_the_devices_of_a_person_and_which_is_this_one(login, bothy, relay):
+    relay.devices.append(relay.device_row(uuid4(), "lost\x1b[31m", revoked_at="2026-02-03T04:05:06Z"))
+    status, out, _ = await bothy("devices")
+    ids = [each["device_id"] for each in relay.devices]
+    assert (status, out.decode().splitlines()) == (
+        0,
+        [
+            f"{ids[0]}\tlaptop\tcli by invite\tnever\tthis one",
+            f"{ids[1]}\tphone\tcli by invite\tnever\t",
+            f"{ids[2]}\tlost [31m\tcli by invite\tnever\trevoked 2026-02-03T04:05:06Z",
+        ],
+    )
+    _, out, _ = await bothy("devices", "--json")
+    assert [each["device_id"] for each in json.loads(out)] == ids
+
+
+@pytest.mark.parametrize("by", ["name", "id"])
+async def test_a_device_is_revoked_by_its_name_or_the_beginning_of_its_id(login, bothy, relay, by):
+    phone = relay.devices[1]
+    status, out, err = await bothy("devices", "revoke", "phone" if by == "name" else phone["device_id"][:9].upper())
+    assert (status, err) == (0, "")
+    assert out.decode() == f"phone ({phone['device_id']}) is revoked; what ran on it has ended\n"
+    assert relay.wanted == {"purpose": "manage_account"}
+    status, _, err = await bothy("devices", "revoke", "phone")
+    assert (status, one_line(err)) == (1, "bothy: 'phone' is revoked already; bothy devices lists yours\n")
+
+
+async def test_a_device_that_is_none_or_several_is_not_revoked(login, bothy, relay):
+    status, _, err = await bothy("devices", "revoke", "tablet")
+    assert (status, one_line(err)) == (1, "bothy: 'tablet' is none of yours; bothy devices lists yours\n")
+    relay.devices.append(relay.device_row(uuid4(), "phone"))
+    status, _, err = await bothy("devices", "revoke", "phone")
+    ids = ", ".join(each["device_id"] for each in relay.devices[1:])
+    assert (status, one_line(err)) == (1, f"bothy: 'phone' means 2 devices, give more of the id of one: {ids}\n")
+    assert {each["revoked_at"] for each in relay.devices} == {None}
+
+
+async def test_the_device_at_hand_is_not_revoked_by_mistake(login, bothy, sit, relay):
+    status, _, err = await bothy("devices", "revoke", "laptop")
+    assert status == 1
+    assert "laptop is the device you sit at" in one_line(err)
+    assert err.endswith("; --yes revokes it\n")
+    person = sit("devices", "revoke", "laptop")
+    await person.until(b"Revoke it? [y/N]: ")
+    await person.type(b"n\r")
+    assert await person.ended() == 130
+    assert relay.devices[0]["revoked_at"] is None
+    status, out, err = await bothy("devices", "revoke", "laptop", "--yes")
+    assert (status, out.startswith(b"laptop (")) == (0, True)
+    assert one_line(err) == "bothy: note: that was this device; bothy logout forgets its keys\n"
+
+
+async def test_an_invite_says_what_to_type_on_the_other_machine(login, bothy, relay):
+    status, out, err = await bothy("devices", "invite")
+    assert (status, err) == (0, "")
+    assert out.decode() == (
+        "invite for Alex, to be used once within 24 h:\n\n    AAAAA-BBBBB\n\n"
+        f"On the other machine: bothy login {relay.origin}\n"
+    )
+    assert relay.wanted == {"purpose": "manage_account"}
 
 
 async def test_close_by_the_beginning_of_the_id(login, bothy, relay):

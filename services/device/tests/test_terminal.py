@@ -346,6 +346,32 @@ async def test_an_opening_that_failed_says_the_detail(relay, sit):
     assert "open_failed/local_confirm_denied (the person at the host did not allow it)" in person.text()
 
 
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("device_revoked", "this device was revoked; run bothy logout, then bothy login with a new invite"),
+        ("person_disabled", "your account was disabled; ask an operator of the relay"),
+    ],
+)
+async def test_a_terminal_whose_device_is_revoked_says_so_in_one_line(relay, sit, code, words):
+    """The close reason is the same for a right, a device and an account; the relay tells who holds the key which it was."""
+    person = await opened(relay, sit("open", "lab-1"))
+    relay.tokens += 1  # the access token counts no more
+    relay.refusals["/auth/token"] = (401, code, {})
+    await relay.side.close(4100, "revoked")
+    assert await person.ended() == 255
+    assert person.text().splitlines()[-1] == f"bothy: closed by the relay: {words}"
+
+
+async def test_a_terminal_whose_right_was_taken_says_so(relay, sit):
+    person = await opened(relay, sit("open", "lab-1"))
+    await relay.side.close(4100, "revoked")
+    assert await person.ended() == 255
+    assert person.text().splitlines()[-1] == (
+        "bothy: closed by the relay: revoked (the right, the device or the account was taken away)"
+    )
+
+
 async def test_the_key_of_a_first_connection_is_shown_and_not_cleared_away(relay, sit, home):
     (home / "known_hosts").unlink()
     person = await opened(relay, sit("open", "lab-1"))

@@ -12,12 +12,15 @@ SESSION = UUID("0190a1b2-0000-7000-8000-000000000001")
 # What the server answers on the calls that this program makes.
 ANSWERED = [
     "device_exists",
+    "device_revoked",
+    "device_unknown",
     "host_not_active",
     "host_unavailable",
     "host_unknown",
     "internal",
     "invite_invalid",
     "login_refused",
+    "person_disabled",
     "profile_unknown",
     "rate_limited",
     "right_missing",
