@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from bothy_server.cli import main
+from bothy_server.identity.adapters.keystore.store import add_key
 from bothy_server.migrations import run
 
 
@@ -297,6 +298,13 @@ def test_the_next_key_waits_for_every_reader_and_is_made_once(environment, bothy
     assert f"once it signs, run `bothy-server keys retire --now {old['kid']}`" in at_once.out
     assert UNTOLD in at_once.out
     assert [each["state"] for each in listed(bothy_server)] == ["verifies", "signs", "next"]
+
+
+def test_a_clock_that_is_behind_makes_no_key(bothy_server, keys_dir):
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    newer = add_key(keys_dir, tomorrow, tomorrow)
+    assert bothy_server("keys", "rotate", "--now").line.startswith(f"{newer.kid} was made at {tomorrow:%Y-%m-%dT}")
+    assert len(listed(bothy_server)) == 1
 
 
 def test_a_key_is_retired_when_its_last_token_has_died(environment, bothy_server):

@@ -61,6 +61,8 @@ def keys_rotate(at_once: bool, as_json: bool) -> None:
     """Make the next signing key; it signs when it was published for secrets.key_publish_lead everywhere."""
     secrets, now = key_settings_in_force().secrets, datetime.now(UTC)
     found = guarded(lambda: load_keys(secrets.signing_key_dir))
+    if newer := [each for each in found if each.created_at > now]:
+        fail(f"{newer[0].kid} was made at {_time(newer[0].created_at)}, which is still to come here: set the clock")
     waiting = [each for each in found if state_of(each, found, now) is KeyState.NEXT]
     if waiting and not at_once:
         fail(f"{waiting[0].kid} is there and signs from {_time(waiting[0].signs_from)}; nothing was made")

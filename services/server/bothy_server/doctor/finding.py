@@ -60,15 +60,15 @@ CHECKS = {
         Check("migrations", "the tables are those of this release", "rows", "run `bothy-server migrate`"),
         Check(
             "key_store",
-            "the folder is closed to others and a key in it signs now",
+            "the folder is closed to others, a key in it signs now, and none that should waits",
             "the folder of another machine",
-            "run `bothy-server keys init`, or chmod 700 on secrets.signing_key_dir",
+            "run `bothy-server keys init`, or chmod 700 on secrets.signing_key_dir; docs/operations/keys.md for a key that waits",
         ),
         Check(
             "node_keys",
             "every living node holds the keys that this machine holds",
             "a change of the last cluster.status_interval",
-            "share secrets.signing_key_dir between all nodes",
+            "share secrets.signing_key_dir between all nodes, or carry it with `bothy-server keys export` and `import`",
         ),
         Check(
             "listener_echo",
