@@ -19,7 +19,8 @@ help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: setup
-setup: $(READY) ## make .venv from requirements.lock; every other command does this when it is needed
+setup: $(READY) ## make .venv from requirements.lock and build the console; every other command does this when it is needed
+	@$(BIN)/python services/console/build.py --if-possible
 
 $(READY): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with venv and ensurepip is needed (Debian: python3-venv)" >&2; exit 1; }
@@ -27,6 +28,10 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
+
+.PHONY: console
+console: $(READY) ## build the console into the server, unless it is of these sources already
+	@$(BIN)/python services/console/build.py
 
 .PHONY: demo
 demo: setup ## everything on this machine; prints an address and a command, Ctrl-C stops it (ARGS=--check tries it and ends)
@@ -49,6 +54,8 @@ static: setup ## the part of check that runs no product code
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	MYPYPATH=tools $(BIN)/mypy tools/*.py
+	$(BIN)/mypy services/console/build.py
+	$(BIN)/python services/console/build.py types --if-possible
 	MYPYPATH=test/chaos $(BIN)/mypy test/chaos/*.py
 	MYPYPATH=bench/survive $(BIN)/mypy bench/survive/*.py
 	$(BIN)/lint-imports
@@ -62,6 +69,7 @@ static: setup ## the part of check that runs no product code
 .PHONY: unit
 unit: setup ## unit and contract tests
 	BOTHY_ANSWERS=.venv/answers-unit $(PYTEST) services test/kit tools
+	$(BIN)/python services/console/build.py test --if-possible
 
 .PHONY: multinode
 multinode: setup ## several nodes in one process
@@ -74,6 +82,11 @@ answers: setup ## whether the last unit and multinode saw every answer that a RE
 .PHONY: edge
 edge: setup ## the example edge with a real nginx
 	$(PYTEST) test/edge
+
+.PHONY: browser
+browser: setup ## passkeys in a real Chromium; installs one as root when there is none, and fails when that cannot be
+	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || { apt-get -qq update && apt-get -qq install --no-install-recommends -y chromium; } >/dev/null
+	$(PYTEST) test/browser
 
 .PHONY: package
 package: setup ## the wheel alone in an empty environment, as a stranger installs it
@@ -131,7 +144,7 @@ format: setup ## format the code and fix what the linter can fix
 lock: setup ## choose dependencies anew and write requirements.lock, and from it the two of the image
 	$(COMPILE) --upgrade --extra dev --output-file requirements.lock pyproject.toml
 	$(COMPILE) --constraint requirements.lock --extra server --output-file infra/compose/server.lock pyproject.toml
-	echo hatchling | $(COMPILE) --constraint requirements.lock --output-file infra/compose/build.lock -
+	printf 'hatchling\nnodejs-wheel-binaries\n' | $(COMPILE) --constraint requirements.lock --output-file infra/compose/build.lock -
 
 .PHONY: adr
 adr: setup ## write the list of decisions
