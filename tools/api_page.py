@@ -6,7 +6,7 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,11 @@ from bothy_wire.limits import NAME_BYTES
 
 PROTOCOL = Path("docs/spec/protocol.md")
 Document = dict[str, Any]
+Lengths = tuple[int, int | None]
+"""The fewest and the most bytes."""
+_ANY: Lengths = (0, None)
 
 ID_PATTERN = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
-_BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)?$"
 _NAME = {"maxLength": NAME_BYTES, "minLength": 1}
 
 
@@ -35,8 +37,14 @@ def schemas(kinds: Iterable[type], told: Mapping[str, str], prose: Callable[[str
 
     ``told`` has the meaning of fields, by ``Class.field`` (which says more) or by ``field``; ``prose`` reads docstrings.
     """
-    _, found = msgspec.json.schema_components(list(kinds), ref_template="#/components/schemas/{name}")
-    return {name: _described(name, _exact(schema), told, prose) for name, schema in sorted(found.items())}
+    roots = list(kinds)
+    _, found = msgspec.json.schema_components(roots, ref_template="#/components/schemas/{name}")
+    lengths = dict(_lengths(msgspec.inspect.multi_type_info(roots)))
+    made = {}
+    for name, schema in sorted(found.items()):
+        fields = {field: _exact(kind, lengths.get((name, field), _ANY)) for field, kind in schema["properties"].items()}
+        made[name] = _described(name, {**schema, "properties": fields}, told, prose)
+    return made
 
 
 def field_meanings() -> dict[str, str]:
@@ -81,32 +89,60 @@ def write_or_check(path: Path, text: Callable[[], str]) -> int:
 # ---- schemas ------------------------------------------------------------------------------------------------------
 
 
-def _exact(schema: Any) -> Any:
+def _exact(schema: Any, lengths: Lengths) -> Any:
     """A schema as strict as ``bothy_wire.strict_json``: ids and bytes have one spelling. Patterns in ECMA's dialect."""
     match schema:
         case {"format": "uuid"}:
             return {**schema, "pattern": ID_PATTERN}
         case {"contentEncoding": "base64"}:
-            return {**schema, "pattern": _base64(schema)}
+            return {**schema, **_base64(*lengths)}
         case {"pattern": str(pattern)}:
             return {**schema, "pattern": pattern.replace(r"\A", "^").replace(r"\Z", "$")}
         case dict():
-            return {name: _exact(each) for name, each in schema.items()}
+            return {name: _exact(each, lengths) for name, each in schema.items()}
         case list():
-            return [_exact(each) for each in schema]
+            return [_exact(each, lengths) for each in schema]
         case _:
             return schema
 
 
-def _base64(schema: Mapping[str, Any]) -> str:
-    """Of a fixed number of bytes also the last digit is bound: what it has beyond them is zero."""
-    match schema.get("minLength"), schema.get("maxLength"):
-        case 44, 44:
-            return "^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"
-        case 88, 88:
-            return "^[A-Za-z0-9+/]{85}[AQgw]==$"
-        case _:
-            return _BASE64
+_DIGIT = "[A-Za-z0-9+/]"
+_LAST = {0: "", 1: f"{_DIGIT}[AQgw]==", 2: f"{_DIGIT}{{2}}[AEIMQUYcgkosw048]="}
+"""The last digits by the bytes in them: what a digit has beyond a byte is zero."""
+
+
+def _base64(least: int, most: int | None) -> Document:
+    """Of so many bytes. The length in digits says it to three only, so the last digits of the longest text say the rest."""
+    groups, rest = divmod(most or 0, 3)
+    if least == most:
+        return {"pattern": f"^{_DIGIT}{{{4 * groups}}}{_LAST[rest]}$"}
+    any_length = {"pattern": f"^(?:{_DIGIT}{{4}})*(?:{_LAST[1]}|{_LAST[2]})?$"}
+    if most is None or rest == 0:
+        return any_length
+    return {**any_length, "not": {"minLength": 4 * (groups + 1), "pattern": "[^=].$" if rest == 1 else "[^=]$"}}
+
+
+def _lengths(types: Iterable[msgspec.inspect.Type]) -> Iterator[tuple[tuple[str, str], Lengths]]:
+    """How many bytes each field of bytes holds, by struct and field."""
+    waiting, known = list(types), set()
+    while waiting:
+        match waiting.pop():
+            case msgspec.inspect.StructType(cls=kind, fields=fields) if kind not in known:
+                known.add(kind)
+                for field in fields:
+                    inside = [field.type, *getattr(field.type, "types", ())]
+                    waiting += inside
+                    for each in inside:
+                        if isinstance(each, msgspec.inspect.BytesType):
+                            yield (kind.__name__, field.encode_name), (each.min_length or 0, each.max_length)
+            case msgspec.inspect.CollectionType(item_type=each):
+                waiting.append(each)
+            case msgspec.inspect.UnionType(types=each):
+                waiting += each
+            case msgspec.inspect.DictType(value_type=each):
+                waiting.append(each)
+            case _:
+                pass
 
 
 def _described(

@@ -237,7 +237,7 @@ def _socket(side: str, path: str, told: Mapping[str, str]) -> Document:
         "operationId": f"name_node_of_{side}",
         "summary": words,
         "security": [],
-        "parameters": list(_in_path(path, told)),
+        "parameters": [{**each, "schema": {"type": "string"}} for each in _in_path(path, told)],
         "responses": {"426": {**refusal, "headers": {"Bothy-Node": node, "Upgrade": upgrade}}},
     }
 

@@ -7,11 +7,12 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -30,6 +31,8 @@ _BARE = re.compile(r"true|false|0|-?[1-9][0-9]{0,17}")
 
 _log = logging.getLogger(__name__)
 
+_Bound = tuple[Operation, Callable[[Any], Awaitable[Any]]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestApi:
@@ -46,16 +49,27 @@ class RestApi:
     repeat_window: float
 
     def routes(self, *adapters: object) -> list[Route]:
-        """The routes of these adapters."""
-        return [
-            Route(row.path, functools.partial(self._answer, row, method), methods=[row.method])
-            for adapter in adapters
-            for row, method in operations_of(adapter)
-        ]
+        """The routes of these adapters, one for each path: who uses another method is told all that it takes."""
+        by_path: dict[str, dict[str, _Bound]] = {}
+        for adapter in adapters:
+            for row, act in operations_of(adapter):
+                by_path.setdefault(row.path, {})[row.method] = (row, act)
+        # A path without a parameter is no other one's id, whatever the method.
+        return [self._route(*each) for each in sorted(by_path.items(), key=lambda each: "{" in each[0])]
 
-    async def _answer(self, row: Operation, method: Callable[[Any], Awaitable[Any]], request: Request) -> Response:
+    def _route(self, path: str, acts: Mapping[str, _Bound]) -> Route:
+        route = Route(path, functools.partial(self._answer, acts))
+        route.methods = None  # any
+        return route
+
+    async def _answer(self, acts: Mapping[str, _Bound], request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        if method not in acts:
+            allowed = sorted({*acts, *({"HEAD"} if "GET" in acts else ())})
+            raise HTTPException(405, headers={"allow": ", ".join(allowed)})
+        row, act = acts[method]
         try:
-            answer = await method(await self._call(row, request))
+            answer = await act(await self._call(row, request))
         except Problem as problem:
             _tell(row, problem.status, problem.code)
             raise

@@ -73,6 +73,12 @@ class Things:
         self.calls.append(call)
         return Told("guessed")
 
+    @operation("GET", "/things/{thing_id}")
+    async def get_thing(self, call: Call[None]) -> Told:
+        """One thing."""
+        self.calls.append(call)
+        return Told("it")
+
     @operation("POST", "/things/forget", 204)
     async def forget_things(self, call: Call[Empty]) -> None:
         """Forget."""
@@ -156,6 +162,25 @@ def test_who_is_not_signed_in_learns_nothing_of_the_body(client, things, header)
 def test_an_operation_for_anybody_asks_for_no_token(client, things):
     assert client.get("/rules", headers={"authorization": "Bearer bad"}).status_code == 200
     assert type(things.calls[0]) is AnonymousCall
+
+
+@pytest.mark.parametrize("method", ["PUT", "OPTIONS", "SHOUT"])
+def test_a_path_tells_all_methods_that_it_takes(client, method):
+    answer = client.request(method, "/things")
+    assert problem(answer) == (405, "method_not_allowed")
+    assert answer.headers["allow"] == "GET, HEAD, POST"
+    assert client.request(method, "/things/forget").headers["allow"] == "POST"
+
+
+def test_a_head_is_answered_like_a_get(client):
+    answer = client.head("/things")
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+def test_a_path_without_a_parameter_is_no_id(client, things):
+    assert problem(client.get("/things/forget")) == (405, "method_not_allowed")
+    assert client.get("/things/one").status_code == 200
+    assert things.calls[0].path == {"thing_id": "one"}
 
 
 def test_an_answer_may_be_kept_as_long_as_the_row_says(client):
