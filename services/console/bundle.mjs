@@ -1,0 +1,53 @@
+// Bundles the console: node bundle.mjs FOLDER. The index page is src/index.html with the hashed names filled in.
+
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { build } from "esbuild";
+
+const folder = process.argv[2];
+const { metafile } = await build({
+  entryPoints: ["src/main.tsx", "src/style.css"],
+  outdir: join(folder, "assets"),
+  entryNames: "[name]-[hash]",
+  bundle: true,
+  minify: true,
+  format: "esm",
+  target: "es2022",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  legalComments: "none", // licences() has them whole
+  metafile: true,
+});
+
+await mkdir(folder, { recursive: true });
+let page = await readFile("src/index.html", "utf8");
+for (const output of Object.keys(metafile.outputs)) {
+  const name = basename(output);
+  page = page.replace(name.endsWith(".css") ? "{{style}}" : "{{script}}", `/assets/${name}`);
+}
+await writeFile(join(folder, "index.html"), page);
+await writeFile(join(folder, "assets", "licences.txt"), await licences());
+
+/** The licences of all packages that went in; they want to be passed on. */
+async function licences() {
+  const packages = new Set(
+    Object.keys(metafile.inputs).flatMap((path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []),
+  );
+  const texts = [...packages].sort().map(async (name) => {
+    const { version, license } = JSON.parse(await readFile(`node_modules/${name}/package.json`, "utf8"));
+    const text = await firstOf(`node_modules/${name}`, ["LICENSE", "LICENSE.md", "LICENSE.txt"]);
+    return `${name} ${version} (${license})\n\n${text}`;
+  });
+  return (await Promise.all(texts)).join("\n\n");
+}
+
+async function firstOf(folder, names) {
+  for (const name of names) {
+    try {
+      return await readFile(join(folder, name), "utf8");
+    } catch (error) {
+      if (error.code !== "ENOENT") throw error;
+    }
+  }
+  return "";
+}
