@@ -123,7 +123,8 @@ class Devices:
 
 def device_unknown() -> Problem:
     """One answer for a device that does not exist and one of somebody else."""
-    return Problem(404, "device_unknown", "You have no such device. `bothy devices` lists yours.")
+    detail = "You have no such device. `bothy devices` lists yours, `bothy-server device list PERSON` anybody's."
+    return Problem(404, "device_unknown", detail)
 
 
 async def _lock(unit: Unit, device_id: DeviceId, caller: Caller | None) -> dict[DeviceId, KnownDevice]:
