@@ -343,7 +343,7 @@ async def test_a_copy_that_was_forgotten_holds_the_new_key_back_and_is_told(data
         assert await scene.readyz(0) == (
             f"node {second} lacks {new}; {new} should sign by now and waits: not everywhere"
         )
-        assert await scene.readyz(1) == f"node {first} holds {new}, which is not here"
+        assert await scene.readyz(1) == f"node {first} has {new}, which is not here"
         (found,) = [
             each for each in await Examination(scene.running.settings, None, None).run() if each.check == "node_keys"
         ]

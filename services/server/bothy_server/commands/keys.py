@@ -35,6 +35,8 @@ from bothy_server.platform.settings import Settings
 _LONGEST_COPY = 1 << 20
 """Characters: thousands of keys."""
 
+_CARRY = "where nodes hold copies, carry the keys to each of them: `bothy-server keys export` and `import`"
+
 
 @click.group()
 def keys() -> None:
@@ -75,6 +77,7 @@ def keys_rotate(at_once: bool, as_json: bool) -> None:
         return
     click.echo(f"made signing key {made.kid}; it signs from {_time(starts)}")
     click.echo(_when_nodes_know(told))
+    click.echo(_CARRY)
     for each in found:
         if each.retired_at is None:
             when = "--now " if at_once else ""
@@ -105,6 +108,7 @@ def keys_retire(kid: str, at_once: bool, as_json: bool) -> None:
         return
     click.echo(f"{kid} signs no more; {_until(retired, now)}")
     click.echo(_when_nodes_know(told))
+    click.echo(_CARRY)
 
 
 @keys.command("list")

@@ -20,14 +20,14 @@ class Told:
 
 
 def node_keys(own: Collection[str], nodes: Collection[Told]) -> Finding:
-    """All nodes that serve hold the same keys as this machine. A key that one of them lacks is not begun to sign with."""
+    """All nodes that serve publish the same keys as this machine. None begins to sign with a key that another lacks."""
     serving = [each for each in nodes if each.serves]
     if not serving:
         return unseen("node_keys", "no node lives")
     differences = [
         f"node {node_id} {fault} {', '.join(sorted(kids))}"
         for node_id, theirs in ((each.node_id, set(each.key_ids)) for each in serving)
-        for fault, kids in (("lacks", set(own) - theirs), ("holds what this machine lacks:", theirs - set(own)))
+        for fault, kids in (("lacks", set(own) - theirs), ("has what this machine lacks or retired:", theirs - set(own)))
         if kids
     ]
     if differences:

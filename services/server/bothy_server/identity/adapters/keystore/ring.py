@@ -20,6 +20,7 @@ class KeyTrouble:
     record: Literal[
         "signing key missing",
         "signing key missing elsewhere",
+        "signing key retired here alone",
         "signing key file gone",
         "signing key waits",
         "signing key made in the future",
@@ -71,14 +72,15 @@ class KeyRing:
         return before != (self._keys, self._published)
 
     def hear(self, elsewhere: Mapping[str, Collection[str]], signing: Collection[str]) -> None:
-        """``elsewhere``: for each other node, by its id, the keys that it holds; ``signing``: those that they sign with."""
+        """``elsewhere``: for each other node, by its id, the keys that it publishes; ``signing``: those that they sign with."""
         self._elsewhere = elsewhere
         self._others_sign_with = signing
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The keys that this process holds, retired ones too."""
-        return tuple(sorted(self._keys))
+        """The keys whose tokens are taken at this moment."""
+        now = self._clock.now()
+        return tuple(sorted(kid for kid, key in self._keys.items() if key.verifies(now)))
 
     @property
     def published(self) -> tuple[SigningKey, ...]:
@@ -103,14 +105,14 @@ class KeyRing:
         return self._keys.get(kid)
 
     def misses_a_key(self) -> bool:
-        """Whether another node holds one that this one lacks: it may lie in the directory by now."""
+        """Whether another node has one that this one lacks: it may lie in the directory by now."""
         return any(kid not in self._keys for held in self._elsewhere.values() for kid in held)
 
     def troubles(self) -> tuple[KeyTrouble, ...]:
         """What somebody should look at. Some pass by themselves, within ``secrets.reload_interval``."""
         return (
             *self._missing(),
-            *self._missing_elsewhere(),
+            *self._differing(),
             *(
                 KeyTrouble(
                     "signing key file gone", kid, f"the file of {kid} is gone; it is held until this process ends"
@@ -125,12 +127,16 @@ class KeyRing:
             yield KeyTrouble("signing key missing", kid, f"another node signs with {kid}")
         for node_id, held in self._elsewhere.items():
             for kid in sorted(set(held) - self._keys.keys() - set(self._others_sign_with)):
-                yield KeyTrouble("signing key missing", kid, f"node {node_id} holds {kid}, which is not here")
+                yield KeyTrouble("signing key missing", kid, f"node {node_id} has {kid}, which is not here")
 
-    def _missing_elsewhere(self) -> Iterator[KeyTrouble]:
+    def _differing(self) -> Iterator[KeyTrouble]:
+        own = set(self.ids)
         for node_id, held in self._elsewhere.items():
-            for kid in sorted(self._keys.keys() - set(held)):
+            for kid in sorted(own - set(held)):
                 yield KeyTrouble("signing key missing elsewhere", kid, f"node {node_id} lacks {kid}")
+            for kid in sorted(self._keys.keys() & set(held) - own):
+                words = f"node {node_id} takes tokens of {kid}, which is retired here"
+                yield KeyTrouble("signing key retired here alone", kid, words)
 
     def _waiting(self) -> Iterator[KeyTrouble]:
         now, signs = self._clock.now(), self.signs

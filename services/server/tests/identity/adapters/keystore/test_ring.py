@@ -109,12 +109,28 @@ def test_no_key_begins_to_sign_that_another_node_lacks(ring, folder, clock, firs
 def test_a_key_of_another_node_is_missed_before_it_signs_and_after(ring, first):
     ring.hear({"n2": [first.kid, "theirs"]}, {first.kid})
     assert ring.misses_a_key()
-    assert words(ring) == ["node n2 holds theirs, which is not here"]
+    assert words(ring) == ["node n2 has theirs, which is not here"]
     ring.hear({"n2": [first.kid, "theirs"], "n3": [first.kid, "theirs"]}, {"theirs"})
     assert words(ring) == ["another node signs with theirs"]
     ring.hear({}, ())
     assert not ring.misses_a_key()
     assert words(ring) == []
+
+
+def test_a_key_that_is_retired_on_one_copy_alone_is_told_and_not_signed_with(ring, folder, clock, first):
+    unaware = KeyRing(folder, clock, LEAD_S, leeway=5)
+    stolen = add_key(folder, clock.now(), clock.now() + LEAD)
+    for each in (ring, unaware):
+        each.take(load_keys(folder))
+    clock.advance(LEAD_S)
+    assert unaware.signs == stolen
+    retire_key(folder, stolen, clock.now())
+    ring.take(load_keys(folder))
+    ring.hear({"n2": unaware.ids}, {stolen.kid})
+    assert words(ring) == [f"node n2 takes tokens of {stolen.kid}, which is retired here"]
+    unaware.hear({"n1": ring.ids}, {ring.signs.kid})
+    assert unaware.signs == ring.signs == first
+    assert words(unaware)[0] == f"node n1 lacks {stolen.kid}"
 
 
 # ---- the folder -----------------------------------------------------------------------------------------------------
