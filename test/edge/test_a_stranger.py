@@ -3,12 +3,13 @@
 Everything is real: two nodes and a worker, nginx, ``bothy-host``, ``bothy`` on a pseudo-terminal.
 
 What the stranger has is more than anybody outside can get. In front of the edge stands TLS, so a recording of the network holds
-no token; this one is taken behind it, on both sides of the edge, as a fault of the edge or of its operator would give it. It
-holds the codes, access tokens and stream tokens that passed, some of which still live. The rows are all rows of all tables, with
-what has not been used yet: an invite, a pairing code, a challenge, a step-up.
+no token; this one is taken behind it, on both sides of the edge, REST and sockets alike. So it holds codes, access tokens, stream
+tokens and session tokens, and here all of them still live. The rows are all rows of all tables, with what has not been used yet:
+an invite, a pairing code, a challenge, a step-up. What a test makes old is as a recording of earlier holds it.
 
-A living access token is what it says: for its ten minutes it reads what its device may read, and ends that person's sessions. It
-opens no terminal and changes nothing about who may enter, since both take a signature of the device.
+An access token that lives reads what its device may read, ends its person's sessions, and moves them to nowhere: their devices
+take them back. Together with a step-up that was not spent it does what was confirmed. For a terminal that is not enough, since the
+stream takes a signature of the device. What it is enough for stands in ``docs/security.md`` under *What is not covered*.
 """
 
 from __future__ import annotations
