@@ -27,7 +27,10 @@ def node_keys(own: Collection[str], nodes: Collection[Told]) -> Finding:
     differences = [
         f"node {node_id} {fault} {', '.join(sorted(kids))}"
         for node_id, theirs in ((each.node_id, set(each.key_ids)) for each in serving)
-        for fault, kids in (("lacks", set(own) - theirs), ("has what this machine lacks or retired:", theirs - set(own)))
+        for fault, kids in (
+            ("lacks", set(own) - theirs),
+            ("has what this machine lacks or retired:", theirs - set(own)),
+        )
         if kids
     ]
     if differences:
