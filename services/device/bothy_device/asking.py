@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from bothy_device.failure import Failure
 
 if TYPE_CHECKING:
     from bothy_device.rest import Rest
@@ -23,6 +26,14 @@ def server_option(command: F) -> F:
 def json_option(command: F) -> F:
     """``--json``."""
     return click.option("--json", "as_json", is_flag=True, help="For programs.")(command)
+
+
+def make_sure(warning: str, question: str) -> None:
+    """Ask before what cannot be undone. Where nobody can be asked, raise :class:`Failure`, which names ``--yes``."""
+    if not sys.stdin.isatty():
+        raise Failure(f"{warning}; --yes does it")
+    click.echo(f"bothy: {warning}", err=True)
+    click.confirm(question, err=True, abort=True)
 
 
 def run(talk: Coroutine[Any, Any, T]) -> T:

@@ -11,7 +11,12 @@ from bothy_wire.printable import printable
 
 def find_host(hosts: Sequence[Host], wanted: str) -> Host:
     """The host with that id or name. Raises :class:`Failure` for none and for several."""
-    found = [each for each in hosts if str(each.host_id) == wanted] or [each for each in hosts if each.name == wanted]
+    by_name = [each for each in hosts if each.name == wanted]
+    found = (
+        [each for each in hosts if str(each.host_id) == wanted]
+        or [each for each in by_name if each.state != "retired"]  # its name was free again
+        or by_name
+    )
     match found:
         case [host]:
             return host

@@ -12,10 +12,11 @@ import click
 from bothy_device.asking import ask, json_option, known_login, run, server_option
 from bothy_device.device_commands import devices
 from bothy_device.failure import Failure
+from bothy_device.host_commands import hosts
 
 if TYPE_CHECKING:
     from bothy_device.opening import Opening
-    from bothy_device.rest import Host, Rest, SessionRow
+    from bothy_device.rest import Rest, SessionRow
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -91,69 +92,7 @@ def logout(server: str | None) -> None:
     log_out(server)
 
 
-@cli.group(cls=click.Group, invoke_without_command=True)
-@server_option
-@json_option
-@click.pass_context
-def hosts(context: click.Context, server: str | None, as_json: bool) -> None:
-    """List your hosts."""
-    if context.invoked_subcommand is None:
-        from bothy_device.tables import print_hosts
-
-        print_hosts(ask(server, lambda rest: rest.hosts()), as_json=as_json)
-
-
-@hosts.command()
-@click.argument("host")
-@click.argument("fingerprint")
-@server_option
-def trust(host: str, fingerprint: str, server: str | None) -> None:
-    """Accept a host's key.
-
-    FINGERPRINT is what its owner told you.
-    """
-    from bothy_wire.printable import printable
-
-    found, _ = _with_key(host, fingerprint, server, confirmed=False)
-    click.echo(f"{printable(found.name)} is trusted with the key {fingerprint}")
-    if found.fingerprint not in (None, fingerprint):
-        shown = printable(str(found.fingerprint))
-        click.echo(f"bothy: note: the relay shows another key for it now: {shown}", err=True)
-
-
-@hosts.command()
-@click.argument("host")
-@click.argument("fingerprint")
-@server_option
-def confirm(host: str, fingerprint: str, server: str | None) -> None:
-    """Let a freshly paired HOST in, as its owner.
-
-    FINGERPRINT is the one that `bothy-host pair` showed on the machine.
-    """
-    from bothy_wire.printable import printable
-
-    found, state = _with_key(host, fingerprint, server, confirmed=True)
-    click.echo(f"{printable(found.name)} is {printable(state)}, and trusted with the key {fingerprint}")
-
-
-def _with_key(host: str, fingerprint: str, server: str | None, *, confirmed: bool) -> tuple[Host, str]:
-    """Pin the key that a person named for the host that they named; the host, and its state after that.
-
-    Where the host is to be confirmed, the relay has agreed to the key before.
-    """
-    from bothy_device.choice import find_host
-    from bothy_device.known_hosts import KnownHosts, Pin, checked_fingerprint
-    from bothy_device.state import home
-
-    accepted = checked_fingerprint(fingerprint)
-
-    async def find(rest: Rest) -> tuple[Host, str]:
-        found = find_host(await rest.hosts(), host)
-        return found, (await rest.confirm(found.host_id, accepted)).state if confirmed else found.state
-
-    found, state = ask(server, find)
-    KnownHosts(home() / "known_hosts").trust(Pin(known_login(server).server, found.host_id, accepted, found.name))
-    return found, state
+cli.add_command(hosts)
 
 
 @cli.command(name="open")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from bothy_device.asking import ask, json_option, known_login, server_option
+from bothy_device.asking import ask, json_option, known_login, make_sure, server_option
 from bothy_device.failure import Failure
 
 if TYPE_CHECKING:
@@ -70,21 +69,14 @@ def revoke(device: str, yes: bool, server: str | None) -> None:
     async def go(rest: Rest) -> Device:
         found = find_device(await list_devices(rest), device)
         if found.device_id == own and not yes:
-            _warn(printable(found.name))
+            warning = "is the device you sit at: what runs on it ends, and it gets in again only as a new one"
+            make_sure(f"{printable(found.name)} {warning}", "Revoke it?")
         return await end(rest, found.device_id)
 
     revoked = ask(server, go)
     click.echo(f"{printable(revoked.name)} ({revoked.device_id}) is revoked; what ran on it has ended")
     if revoked.device_id == own:
         click.echo("bothy: note: that was this device; bothy logout forgets its keys", err=True)
-
-
-def _warn(name: str) -> None:
-    warning = f"{name} is the device you sit at: what runs on it ends, and it gets in again only as a new one"
-    if not sys.stdin.isatty():
-        raise Failure(f"{warning}; --yes revokes it")
-    click.echo(f"bothy: {warning}", err=True)
-    click.confirm("Revoke it?", err=True, abort=True)
 
 
 def _words(seconds: float) -> str:

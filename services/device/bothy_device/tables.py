@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from bothy_device.devices import Device
+from bothy_device.host_management import Grant, Owner
 from bothy_device.rest import Host, SessionRow
 from bothy_wire.printable import printable
 
@@ -17,7 +18,7 @@ from bothy_wire.printable import printable
 def print_hosts(hosts: Sequence[Host], *, as_json: bool) -> None:
     """``bothy hosts``."""
     if as_json:
-        return _print_json(hosts)
+        return print_json(hosts)
     rows = [
         (
             each.name,
@@ -33,7 +34,7 @@ def print_hosts(hosts: Sequence[Host], *, as_json: bool) -> None:
 def print_sessions(sessions: Sequence[SessionRow], *, as_json: bool) -> None:
     """``bothy sessions``."""
     if as_json:
-        return _print_json(sessions)
+        return print_json(sessions)
     rows = [
         (
             str(each.session_id),
@@ -51,7 +52,7 @@ def print_sessions(sessions: Sequence[SessionRow], *, as_json: bool) -> None:
 def print_devices(devices: Sequence[Device], own: UUID, *, as_json: bool) -> None:
     """``bothy devices``; ``own`` is the one that asks."""
     if as_json:
-        return _print_json(devices)
+        return print_json(devices)
     rows = [
         (
             str(each.device_id),
@@ -65,7 +66,24 @@ def print_devices(devices: Sequence[Device], own: UUID, *, as_json: bool) -> Non
     return _print_rows(("DEVICE", "NAME", "KIND", "LAST USED", "STATE"), rows, nothing="no devices")
 
 
-def _print_json(items: Sequence[Any]) -> None:
+def print_owners(owners: Sequence[Owner], *, as_json: bool) -> None:
+    """``bothy hosts owners``."""
+    if as_json:
+        return print_json(owners)
+    rows = [(str(each.person_id), each.person_name, each.since, "disabled" if each.disabled else "") for each in owners]
+    return _print_rows(("ID", "PERSON", "SINCE", "STATE"), rows, nothing="you own it no longer")
+
+
+def print_grants(grants: Sequence[Grant], *, as_json: bool) -> None:
+    """``bothy hosts grants``."""
+    if as_json:
+        return print_json(grants)
+    rows = [(str(each.person_id), each.person_name, each.session_user, each.expires_at or "") for each in grants]
+    return _print_rows(("ID", "PERSON", "USER", "UNTIL"), rows, nothing="nobody but its owners")
+
+
+def print_json(items: Any) -> None:
+    """For a program."""
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(items), indent=2).decode() + "\n")
 
 

@@ -140,6 +140,8 @@ class FakeRelay:
         self.signing_key = None  # of the device
         self.hosts = [self.host_row()]
         self.devices = [self.device_row(self.device_id, "laptop"), self.device_row(uuid.uuid4(), "phone")]
+        self.pairing_code = "AAAAA-BBBBB"
+        self.owners, self.grants = [], []
         self.refusals = {}  # path -> (status, code, headers)
         self.losses = []  # what a device gets instead of the next answers to an open: None, or a status of an edge
         self.requests = []
@@ -353,8 +355,10 @@ class FakeRelay:
             return 200, {"access_token": f"access-{self.tokens}", "expires_in_s": 600}, {}
         if headers.get("authorization") != f"Bearer access-{self.tokens}":
             return problem(401, "token_invalid")
-        if path == "/hosts":
+        if (method, path) == ("GET", "/hosts"):
             return 200, {"hosts": self.hosts}, {}
+        if path.startswith("/hosts") and (answer := self._managed(method, path, body)) is not None:
+            return answer
         if path == "/devices":
             return 200, {"devices": self.devices}, {}
         if path == "/devices/invites":
@@ -389,6 +393,41 @@ class FakeRelay:
         if path.endswith("/terminate"):
             self.session_state, self.close_reason = "closed", "closed_by_owner"
         return 200, self._row(), {}
+
+    def _managed(self, method, path, body):
+        """What owners and operators do about hosts."""
+        host = next((each for each in self.hosts if path.startswith(f"/hosts/{each['host_id']}/")), None)
+        since = "2026-01-02T03:04:05Z"
+        who = {"person_id": str(self.person_id), "since": since}
+        match method, path.split("/")[2 if host is None else 3 :]:
+            case "POST", []:
+                made = self.host_row(host_id=str(uuid.uuid4()), name=body["name"], state="pending", fingerprint=None)
+                self.hosts.append(made)
+                return 201, made, {}
+            case "POST", ["pairing-codes"]:
+                return 201, {"code": self.pairing_code, "expires_in_s": 900}, {}
+            case "POST", ["state"]:
+                host["state"] = body["state"]
+                return 200, host, {}
+            case "POST", ["rename"]:
+                host["name"] = body["name"]
+                return 200, host, {}
+            case "GET", ["owners"]:
+                return 200, {"owners": self.owners}, {}
+            case "POST", ["owners"]:
+                self.owners.append({"person_name": body["person"], "disabled": True} | who)
+                return 200, self.owners[-1], {}
+            case "GET", ["grants"]:
+                return 200, {"grants": self.grants}, {}
+            case "POST", ["grants"]:
+                given = {name: body[name] for name in ("session_user", "expires_at")}
+                self.grants.append({"person_name": body["person"]} | who | given)
+                return 200, self.grants[-1], {}
+            case "POST", [("owners" | "grants") as kind, ("remove" | "revoke")]:
+                left = [each for each in getattr(self, kind) if each["person_name"] != body["person"]]
+                setattr(self, kind, left)
+                return 200, {}, {}
+        return None
 
     def _signed(self, key, body, *fields):
         purpose, *rest = fields

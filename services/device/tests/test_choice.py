@@ -40,6 +40,12 @@ def test_a_host_by_name_and_by_id():
     assert find_host(hosts, str(hosts[0].host_id)) is hosts[0]
 
 
+def test_a_name_is_that_of_the_host_that_is_not_retired():
+    hosts = [msgspec.structs.replace(host(1), state="retired"), host(2)]
+    assert find_host(hosts, "lab-1") is hosts[1]
+    assert find_host(hosts[:1], "lab-1") is hosts[0]
+
+
 def test_no_host_lists_those_there_are():
     with pytest.raises(Failure, match="no host 'lab-9'; you may see: lab-1"):
         find_host([host()], "lab-9")

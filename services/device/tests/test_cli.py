@@ -104,9 +104,11 @@ async def test_usage_is_one_line_and_status_2(bothy):
 async def test_the_help_lists_every_command_uncut(bothy):
     status, out, _ = await bothy("--help")
     assert status == 0
-    listed = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  +[A-Z]", out.decode().split("Commands:")[1], re.MULTILINE)
+    listed = re.findall(r"^  ([a-z]+(?: [a-z-]+)?)  +[A-Z]", out.decode().split("Commands:")[1], re.MULTILINE)
     assert listed == [
-        *("login", "logout", "hosts", "hosts trust", "hosts confirm"),
+        *("login", "logout", "hosts", "hosts trust", "hosts confirm", "hosts add", "hosts code", "hosts disable"),
+        *("hosts enable", "hosts retire", "hosts rename", "hosts owners", "hosts grants", "hosts grant"),
+        "hosts revoke-grant",
         *("open", "attach", "sessions", "close", "terminate"),
         *("devices", "devices invite", "devices approve", "devices revoke", "device show"),
     ]
@@ -229,7 +231,7 @@ async def test_the_device_at_hand_is_not_revoked_by_mistake(login, bothy, sit, r
     status, _, err = await bothy("devices", "revoke", "laptop")
     assert status == 1
     assert "laptop is the device you sit at" in one_line(err)
-    assert err.endswith("; --yes revokes it\n")
+    assert err.endswith("; --yes does it\n")
     person = sit("devices", "revoke", "laptop")
     await person.until(b"Revoke it? [y/N]: ")
     await person.type(b"n\r")
