@@ -103,9 +103,11 @@ class Devices:
                 return found
             if caller is not None:
                 await spend_step_up(unit, caller, step_up_id, Act("manage_account" if own else "manage_relay"))
-            await unit.of(DeviceStore).forget_invites(found.person_id)
             unit.audit(_entry("device.revoke", "revoked", caller, found.person_id, device_id))
-            return await self._end(unit, device_id)
+            revoked = await self._end(unit, device_id)
+            # Behind the end of its step-ups, which waits for an invite that it is just making.
+            await unit.of(DeviceStore).forget_invites(found.person_id)
+            return revoked
 
     async def log_out(self, caller: Caller) -> KnownDevice:
         """The device gives itself up. Nobody need confirm that, and invites that its person made stay good."""

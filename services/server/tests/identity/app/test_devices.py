@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bothy_server.identity.app.api import Callers
+from bothy_server.identity.app.api import Callers, spend_step_up
 from bothy_server.identity.app.devices import Devices
 from bothy_server.identity.app.invites import Invites
 from bothy_server.identity.app.ports import Challenge, ChallengeStore
@@ -129,6 +129,18 @@ async def test_a_revoked_device_loses_what_runs_and_what_is_open(devices, rows, 
     actor = {"person_id": other.person_id, "device_id": other.id}
     assert await rows.audit(**actor, subject_device_id=device.id) == [("device.revoke", "revoked")]
     assert "rights.changed" in await rows.events(device_id=device.id)
+
+
+async def test_an_invite_that_a_device_is_just_making_is_void_with_it(devices, rows, invites):
+    device = await rows.device()
+    step_up_id = await rows.confirmed(device, ACCOUNT)
+    async with rows.uow() as unit:
+        await spend_step_up(unit, device.caller, step_up_id, ACCOUNT)
+        await invites.make(unit, device.person_id, "Robin")
+        revoking = asyncio.create_task(devices.revoke(device.id))
+        await rows.blocked()
+    await revoking
+    assert await rows.run("SELECT id FROM invites WHERE person_id = :id", id=device.person_id) == []
 
 
 async def test_an_access_token_is_dead_with_its_device(devices, rows, tokens):

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from bothy_server.identity.app.api import spend_step_up
 from bothy_server.identity.app.invites import Invites
 from bothy_server.identity.app.people import People
 from bothy_server.identity.app.ports import Challenge, ChallengeStore
@@ -189,6 +190,19 @@ async def test_who_is_disabled_loses_what_runs_and_what_is_open(people, rows, op
     actor = {"person_id": operator.person_id, "device_id": operator.id}
     assert await rows.audit(**actor, subject_person_id=device.person_id) == [("person.state", "disabled")]
     assert "rights.changed" in await rows.events(person_id=device.person_id)
+
+
+async def test_an_invite_that_a_person_is_just_making_is_void_with_them(people, rows, clock):
+    """Also once they are enabled again."""
+    device = await rows.device()
+    step_up_id = await rows.confirmed(device, Act("manage_account"))
+    async with rows.uow() as unit:
+        await spend_step_up(unit, device.caller, step_up_id, Act("manage_account"))
+        await Invites(clock, 3600).make(unit, device.person_id, "Robin")
+        disabling = asyncio.create_task(people.set_state(device.person_id, enabled=False))
+        await rows.blocked()
+    await disabling
+    assert await invites(rows, device.person_id) == []
 
 
 async def test_a_login_that_was_approved_for_who_is_disabled_is_forgotten(people, rows):

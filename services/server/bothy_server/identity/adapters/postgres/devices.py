@@ -12,7 +12,7 @@ from bothy_server.identity.app.devices import KnownDevice
 from bothy_wire.ids import DeviceId, PersonId
 
 _COLUMNS = "id, person_id, name, kind, added_by, channel_key, created_at, last_used_at, revoked_at"
-_OF_PERSON = text(f"SELECT {_COLUMNS} FROM devices WHERE person_id = :person_id ORDER BY id")
+_OF_PERSON = text(f"SELECT {_COLUMNS} FROM devices WHERE person_id = :person_id ORDER BY created_at, id")
 _LOCK = text(f"SELECT {_COLUMNS} FROM devices WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE")
 _REVOKE = text(f"UPDATE devices SET revoked_at = now() WHERE id = :id RETURNING {_COLUMNS}")
 # Behind the lock of the device's row: an open or attach holds that first, and then spends its step-up.

@@ -29,11 +29,13 @@ _SET_DISABLED = text("""
 _SET_OPERATOR = text(
     "UPDATE persons SET is_operator = :is_operator WHERE id = :id AND is_operator <> :is_operator RETURNING id"
 )
-_FORGET_OPEN = text("""
-    WITH invited AS (DELETE FROM invites WHERE person_id = :id AND used_at IS NULL),
-         asked AS (DELETE FROM challenges WHERE person_id = :id),
-         waiting AS (DELETE FROM device_logins WHERE person_id = :id)
-    DELETE FROM step_ups WHERE person_id = :id
+# Step-ups first: that waits for whoever is just spending one, and the second statement sees what they made.
+_FORGET_PROOFS = text("""
+    WITH asked AS (DELETE FROM challenges WHERE person_id = :id) DELETE FROM step_ups WHERE person_id = :id
+""")
+_FORGET_ENTRIES = text("""
+    WITH waiting AS (DELETE FROM device_logins WHERE person_id = :id)
+    DELETE FROM invites WHERE person_id = :id AND used_at IS NULL
 """)
 
 
@@ -73,7 +75,8 @@ class PostgresPeopleStore:
 
     async def forget_open(self, person_id: PersonId) -> None:
         """See the port."""
-        await self._connection.execute(_FORGET_OPEN, {"id": person_id})
+        await self._connection.execute(_FORGET_PROOFS, {"id": person_id})
+        await self._connection.execute(_FORGET_ENTRIES, {"id": person_id})
 
 
 def _maybe(row: Row[Any] | None) -> Person | None:
