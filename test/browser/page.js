@@ -4,6 +4,7 @@
 window.bothy = (() => {
   const text = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes)));
   const bytes = (base64) => Uint8Array.from(atob(base64), (each) => each.charCodeAt(0));
+  const raw = (base64url) => bytes(base64url.replaceAll("-", "+").replaceAll("_", "/"));
   const utf8 = (string) => new TextEncoder().encode(string);
 
   function signed(purpose, audience, ...fields) {
@@ -44,8 +45,8 @@ window.bothy = (() => {
       device.relay = relay; // for whom it signs; a page is free to say anything here
       device.signing = await crypto.subtle.generateKey({ name: "Ed25519" }, false, ["sign", "verify"]);
       device.channel = await crypto.subtle.generateKey({ name: "X25519" }, false, ["deriveBits"]);
-      const raw = async ({ publicKey }) => new Uint8Array(await crypto.subtle.exportKey("raw", publicKey));
-      device.keys = [await raw(device.signing), await raw(device.channel)];
+      const exported = async ({ publicKey }) => new Uint8Array(await crypto.subtle.exportKey("raw", publicKey));
+      device.keys = [await exported(device.signing), await exported(device.channel)];
       return device;
     }
 
@@ -83,7 +84,10 @@ window.bothy = (() => {
 
     async addPasskey(name) {
       const { options } = (await this.rest("POST", "/passkeys/challenge", {})).body;
-      return this.rest("POST", "/passkeys", { name, credential: await create(options) });
+      const credential = await create(options);
+      const made = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes(credential.attestation_object)));
+      const signature = await this.sign("passkey-add", raw(options.challenge), made, name);
+      return this.rest("POST", "/passkeys", { name, credential, signature });
     }
 
     async passkeyLogin() {
@@ -96,8 +100,7 @@ window.bothy = (() => {
 
     async loginBody(options) {
       const credential = await get(options);
-      const challenge = bytes(options.challenge.replaceAll("-", "+").replaceAll("_", "/"));
-      const signature = await this.sign("passkey-login", challenge, ...this.keys, this.name);
+      const signature = await this.sign("passkey-login", raw(options.challenge), ...this.keys, this.name);
       return { credential, device: this.described(signature) };
     }
 

@@ -35,6 +35,8 @@ class Purpose(StrEnum):
     """challenge, device_id, purpose, host_id, profile, session_user"""
     INVITE_REDEEM = "invite-redeem"
     """hash of the invite code (``codes.py``), signing key, channel key, device name; of a browser, ``browser`` behind them"""
+    PASSKEY_ADD = "passkey-add"
+    """challenge, SHA-256 of the attestation object, name of the passkey"""
     PASSKEY_LOGIN = "passkey-login"
     """challenge, signing key, channel key, device name"""
     DEVICE_ASK = "device-ask"

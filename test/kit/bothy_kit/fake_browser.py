@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 from dataclasses import asdict
 from typing import Any
 
@@ -36,8 +38,15 @@ class FakeBrowser(FakeDevice):
 
     async def add_passkey(self, step_up_id: str | None = None, name: str = "telephone") -> Answer:
         """Add a passkey."""
-        body: dict[str, Any] = {"name": name, "credential": credential(await self.attestation())}
+        body = self.passkey_body(await self.attestation(), name)
         return await self.rest("POST", "/passkeys", body if step_up_id is None else body | {"step_up_id": step_up_id})
+
+    def passkey_body(self, made: Attestation, name: str = "telephone") -> dict[str, Any]:
+        """What adds it."""
+        challenge = raw(json.loads(made.client_data)["challenge"])
+        hashed = hashlib.sha256(made.attestation_object).digest()
+        signature = sign(self.signing_key, Purpose.PASSKEY_ADD, self.origin, challenge, hashed, name)
+        return {"name": name, "credential": credential(made), "signature": b64(signature)}
 
     async def login_challenge(self) -> bytes:
         """What a passkey shall answer."""

@@ -69,7 +69,7 @@ def public_app(
     webauthn = WebAuthn(origins)
     proof = PasskeyProof(uow, webauthn)
     step_up = StepUp(uow, clock, origins, proof, limits.step_up(settings))
-    passkeys = Passkeys(uow, clock, webauthn, limits.passkeys(settings))
+    passkeys = Passkeys(uow, clock, origins, webauthn, limits.passkeys(settings))
     passkey_login = PasskeyLogin(uow, tokens, clock, origins, proof, limits.passkey_login(settings))
     sessions = Sessions(uow, tokens, clock, core.presence, limits.sessions(settings))
     core.metrics.gauge("bothy.terminal.sessions.opened", "Sessions that this node opened", lambda: sessions.opened)

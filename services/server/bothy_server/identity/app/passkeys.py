@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -19,6 +21,7 @@ from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import AuditEntry, Unit, UnitOfWork
 from bothy_wire.ids import PersonId, StepUpId
 from bothy_wire.limits import CHALLENGE_BYTES
+from bothy_wire.signing import Purpose, verify_any
 
 _ACT = Act("manage_account")
 
@@ -45,13 +48,30 @@ class Wanted:
     expires_in_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class NewPasskey:
+    """A passkey to be added. The signature is by the key of the device that adds it: an access token alone adds none."""
+
+    name: str
+    attestation: Attestation
+    signature: bytes
+
+
 class Passkeys:
     """Use cases of a signed-in person."""
 
-    def __init__(self, uow: UnitOfWork, clock: Clock, authenticators: Authenticators, limits: PasskeyLimits) -> None:
-        """``authenticators`` knows the rules of WebAuthn."""
+    def __init__(
+        self,
+        uow: UnitOfWork,
+        clock: Clock,
+        origins: Collection[str],
+        authenticators: Authenticators,
+        limits: PasskeyLimits,
+    ) -> None:
+        """``origins``: the audiences that a signature may name; ``authenticators`` knows the rules of WebAuthn."""
         self._uow = uow
         self._clock = clock
+        self._origins = origins
         self._authenticators = authenticators
         self._limits = limits
 
@@ -68,25 +88,23 @@ class Passkeys:
         return Wanted(value, caller.person_id, device.person_name, known, self._limits.challenge_ttl)
 
     async def add(
-        self,
-        caller: Caller,
-        name: str,
-        attestation: Attestation,
-        step_up_id: StepUpId | None,
-        repeat: RepeatKey | None = None,
+        self, caller: Caller, wanted: NewPasskey, step_up_id: StepUpId | None, repeat: RepeatKey | None = None
     ) -> Passkey:
         """Add a passkey. A browser that an invite just let in needs no step-up for its first one: it could make none."""
-        check_name(name)
+        check_name(wanted.name)
         async with self._uow() as unit:
             made = await made_before(unit, caller, repeat)
             if made is not None:
                 return await unit.of(PasskeyStore).get(made.id)
             store = unit.of(PasskeyStore)
-            if not await store.hold_device(caller.device_id):
+            signing_key = await store.hold_device(caller.device_id)
+            if signing_key is None:
                 raise Problem(401, "token_invalid", "This device was revoked.")
-            new = self._authenticators.registered(attestation)
-            if new is None or not await unit.of(ChallengeStore).use(
-                new.challenge, caller.device_id, "passkey_register"
+            new = self._authenticators.registered(wanted.attestation)
+            if (
+                new is None
+                or not self._signed(signing_key, new.challenge, wanted)
+                or not await unit.of(ChallengeStore).use(new.challenge, caller.device_id, "passkey_register")
             ):
                 raise Problem(422, "passkey_invalid", "The passkey is not valid here or came too late; try again.")
             if len(await store.of_person(caller.person_id)) >= self._limits.most:
@@ -94,7 +112,7 @@ class Passkeys:
             await self._check_right(unit, caller, step_up_id)
             passkey_id = new_id(self._clock.now())
             if not await store.add(
-                passkey_id, caller.person_id, caller.device_id, name, attestation.credential_id, new
+                passkey_id, caller.person_id, caller.device_id, wanted.name, wanted.attestation.credential_id, new
             ):
                 raise Problem(409, "passkey_exists", "This passkey was added before.")
             unit.audit(AuditEntry("passkey.add", "added", person_id=caller.person_id, device_id=caller.device_id))
@@ -117,6 +135,10 @@ class Passkeys:
             await spend_step_up(unit, caller, step_up_id, _ACT)
             unit.audit(AuditEntry("passkey.remove", "removed", person_id=caller.person_id, device_id=caller.device_id))
             return await unit.of(PasskeyStore).of_person(caller.person_id)
+
+    def _signed(self, key: bytes, challenge: bytes, wanted: NewPasskey) -> bool:
+        made = hashlib.sha256(wanted.attestation.attestation_object).digest()
+        return verify_any(key, wanted.signature, Purpose.PASSKEY_ADD, self._origins, challenge, made, wanted.name)
 
     async def _check_right(self, unit: Unit, caller: Caller, step_up_id: StepUpId | None) -> None:
         if step_up_id is None and await unit.of(PasskeyStore).came_to_add(caller.device_id, self._limits.first_window):

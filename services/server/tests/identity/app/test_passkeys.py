@@ -1,7 +1,10 @@
 """A person's passkeys: who may add one, what is refused, and that a repeat makes none."""
 
 import asyncio
+import base64
 import dataclasses
+import hashlib
+import json
 from uuid import UUID
 
 import pytest
@@ -11,16 +14,19 @@ from bothy_kit.cluster import ORIGIN
 from bothy_server.identity.adapters.webauthn.authenticators import WebAuthn
 from bothy_server.identity.app.api import Act
 from bothy_server.identity.app.passkey_proof import Attestation
-from bothy_server.identity.app.passkeys import PasskeyLimits, Passkeys
+from bothy_server.identity.app.passkeys import NewPasskey, PasskeyLimits, Passkeys
 from bothy_server.kernel.caller import RepeatKey
 from bothy_server.kernel.problems import Problem
+from bothy_wire.signing import Purpose
 
 MANAGE = Act("manage_account")
 
 
 @pytest.fixture
 def passkeys(rows, clock):
-    return Passkeys(rows.uow, clock, WebAuthn([ORIGIN]), PasskeyLimits(challenge_ttl=300, first_window=600, most=3))
+    return Passkeys(
+        rows.uow, clock, [ORIGIN], WebAuthn([ORIGIN]), PasskeyLimits(challenge_ttl=300, first_window=600, most=3)
+    )
 
 
 @pytest.fixture
@@ -35,10 +41,17 @@ async def made(passkeys, device, *, origin=ORIGIN, bent=None):
     return Attestation(*dataclasses.astuple(new))
 
 
+def signed(device, attestation, *, name="key", challenge=None, origin=ORIGIN, purpose=Purpose.PASSKEY_ADD):
+    told = json.loads(attestation.client_data)["challenge"]
+    hashed = hashlib.sha256(attestation.attestation_object).digest()
+    fields = (challenge or base64.urlsafe_b64decode(told + "="), hashed, name)
+    return NewPasskey(name, attestation, device.keys.sign(purpose, *fields, origin=origin))
+
+
 async def add(passkeys, rows, device):
     """One more, with all that it takes."""
     step_up_id = await rows.confirmed(device, MANAGE)
-    return await passkeys.add(device.caller, "key", await made(passkeys, device), step_up_id)
+    return await passkeys.add(device.caller, signed(device, await made(passkeys, device)), step_up_id)
 
 
 async def refusal(attempt):
@@ -56,7 +69,7 @@ async def test_a_browser_that_an_invite_let_in_adds_its_first_passkey(passkeys, 
         300,
     )
     attestation = await made(passkeys, browser)
-    passkey = await passkeys.add(browser.caller, "telephone", attestation, None)
+    passkey = await passkeys.add(browser.caller, signed(browser, attestation, name="telephone"), None)
     assert (passkey.name, passkey.credential_id) == ("telephone", attestation.credential_id)
     assert await passkeys.of_caller(browser.caller) == [passkey]
     assert (await passkeys.challenge(browser.caller)).held == (attestation.credential_id,)
@@ -75,31 +88,31 @@ async def test_every_other_device_confirms_first(passkeys, rows, browser, spoil)
     await rows.run(spoil, id=browser.id)
     attestation = await made(passkeys, browser)
     before = await rows.content()
-    attempt = passkeys.add(browser.caller, "key", attestation, None)
+    attempt = passkeys.add(browser.caller, signed(browser, attestation), None)
     assert await refusal(attempt) == (401, "step_up_required")
     assert await rows.content() == before
-    await passkeys.add(browser.caller, "key", attestation, await rows.confirmed(browser, MANAGE))
+    await passkeys.add(browser.caller, signed(browser, attestation), await rows.confirmed(browser, MANAGE))
 
 
 async def test_the_second_passkey_takes_a_confirmation_that_is_spent(passkeys, rows, browser):
-    await passkeys.add(browser.caller, "key", await made(passkeys, browser), None)
+    await passkeys.add(browser.caller, signed(browser, await made(passkeys, browser)), None)
     step_up_id = await rows.confirmed(browser, MANAGE)
-    await passkeys.add(browser.caller, "key", await made(passkeys, browser), step_up_id)
+    await passkeys.add(browser.caller, signed(browser, await made(passkeys, browser)), step_up_id)
     for bad in (None, step_up_id, await rows.confirmed(await rows.browser(), MANAGE)):
-        attempt = passkeys.add(browser.caller, "key", await made(passkeys, browser), bad)
+        attempt = passkeys.add(browser.caller, signed(browser, await made(passkeys, browser)), bad)
         assert await refusal(attempt) == (401, "step_up_required")
 
 
 async def test_a_first_passkey_that_was_removed_was_the_first_all_the_same(passkeys, rows, browser):
-    first = await passkeys.add(browser.caller, "key", await made(passkeys, browser), None)
+    first = await passkeys.add(browser.caller, signed(browser, await made(passkeys, browser)), None)
     assert await passkeys.remove(browser.caller, first.id, await rows.confirmed(browser, MANAGE)) == []
-    attempt = passkeys.add(browser.caller, "key", await made(passkeys, browser), None)
+    attempt = passkeys.add(browser.caller, signed(browser, await made(passkeys, browser)), None)
     assert await refusal(attempt) == (401, "step_up_required")
 
 
 async def test_of_two_first_passkeys_at_once_one_is_the_first(passkeys, rows, browser):
     new = [await made(passkeys, browser) for _ in range(3)]
-    attempts = [passkeys.add(browser.caller, "key", each, None) for each in new]
+    attempts = [passkeys.add(browser.caller, signed(browser, each), None) for each in new]
     results = await asyncio.gather(*attempts, return_exceptions=True)
     assert sorted(type(each).__name__ for each in results) == ["Passkey", "Problem", "Problem"]
 
@@ -112,7 +125,7 @@ async def test_an_answer_to_no_open_challenge_is_refused(passkeys, rows, browser
     attestation = await made(passkeys, browser)
     await rows.run(f"{spoil} WHERE device_id = :id", id=browser.id)
     before = await rows.content()
-    assert await refusal(passkeys.add(browser.caller, "key", attestation, None)) == (422, "passkey_invalid")
+    assert await refusal(passkeys.add(browser.caller, signed(browser, attestation), None)) == (422, "passkey_invalid")
     assert await rows.content() == before
 
 
@@ -124,25 +137,49 @@ async def test_a_passkey_that_breaks_a_rule_or_was_asked_for_elsewhere_is_refuse
         await made(passkeys, await rows.browser(browser.person_id)),
         await made(passkeys, await rows.browser()),
     ):
-        assert await refusal(passkeys.add(browser.caller, "key", attestation, None)) == (422, "passkey_invalid")
+        assert await refusal(passkeys.add(browser.caller, signed(browser, attestation), None)) == (
+            422,
+            "passkey_invalid",
+        )
     assert await passkeys.of_caller(browser.caller) == []
+
+
+async def test_an_access_token_adds_no_passkey_without_the_key_of_its_device(passkeys, rows, browser):
+    other = await rows.browser(browser.person_id)
+    mine, others = await made(passkeys, browser), Authenticator()
+    wanted = await passkeys.challenge(browser.caller)
+    new = Attestation(*dataclasses.astuple(others.create(ORIGIN, wanted.challenge, browser.person_id.bytes)))
+    good, step_up_id = signed(browser, mine), await rows.confirmed(browser, MANAGE)
+    before = await rows.content()
+    for bad in (
+        signed(other, mine),
+        signed(browser, mine, challenge=bytes(32)),
+        signed(browser, mine, origin="https://other.example.com"),
+        signed(browser, mine, purpose=Purpose.PASSKEY_LOGIN),
+        dataclasses.replace(good, name="another"),
+        dataclasses.replace(good, attestation=new),
+        dataclasses.replace(good, signature=bytes(64)),
+    ):
+        assert await refusal(passkeys.add(browser.caller, bad, step_up_id)) == (422, "passkey_invalid")
+    assert await rows.content() == before
+    await passkeys.add(browser.caller, good, step_up_id)
 
 
 async def test_a_device_revoked_meanwhile_adds_none(passkeys, rows, browser):
     attestation = await made(passkeys, browser)
     await rows.run("UPDATE devices SET revoked_at = now() WHERE id = :id", id=browser.id)
-    assert await refusal(passkeys.add(browser.caller, "key", attestation, None)) == (401, "token_invalid")
+    assert await refusal(passkeys.add(browser.caller, signed(browser, attestation), None)) == (401, "token_invalid")
 
 
 async def test_a_passkey_is_one_persons(passkeys, rows, browser):
     other = await rows.browser()
     attestation = await made(passkeys, other)
-    await passkeys.add(other.caller, "key", attestation, None)
+    await passkeys.add(other.caller, signed(other, attestation), None)
     wanted = await passkeys.challenge(browser.caller)
     copied = Authenticator().create(
         ORIGIN, wanted.challenge, browser.person_id.bytes, credential_id=attestation.credential_id
     )
-    attempt = passkeys.add(browser.caller, "key", Attestation(*dataclasses.astuple(copied)), None)
+    attempt = passkeys.add(browser.caller, signed(browser, Attestation(*dataclasses.astuple(copied))), None)
     assert await refusal(attempt) == (409, "passkey_exists")
 
 
@@ -158,16 +195,19 @@ async def test_a_person_has_only_so_many(passkeys, rows, browser):
 async def test_a_name_can_be_shown(passkeys, browser):
     attestation = await made(passkeys, browser)
     for bad in ("", "a\x00b", "\u00e9" * 33):
-        assert await refusal(passkeys.add(browser.caller, bad, attestation, None)) == (422, "name_invalid")
+        assert await refusal(passkeys.add(browser.caller, signed(browser, attestation, name=bad), None)) == (
+            422,
+            "name_invalid",
+        )
 
 
 async def test_a_repeat_adds_none(passkeys, rows, browser):
     attestation, repeat = await made(passkeys, browser), RepeatKey("once", bytes(32), 60)
-    first = await passkeys.add(browser.caller, "key", attestation, None, repeat)
-    assert await passkeys.add(browser.caller, "key", attestation, None, repeat) == first
+    first = await passkeys.add(browser.caller, signed(browser, attestation), None, repeat)
+    assert await passkeys.add(browser.caller, signed(browser, attestation), None, repeat) == first
     assert await passkeys.of_caller(browser.caller) == [first]
     other = RepeatKey("once", b"x" * 32, 60)
-    attempt = passkeys.add(browser.caller, "key", attestation, None, other)
+    attempt = passkeys.add(browser.caller, signed(browser, attestation), None, other)
     assert await refusal(attempt) == (422, "idempotency_mismatch")
 
 

@@ -19,7 +19,7 @@ from bothy_server.identity.adapters.http.webauthn_bodies import (
 from bothy_server.identity.app import passkey_proof
 from bothy_server.identity.app.api import Attempts
 from bothy_server.identity.app.passkey_login import Browser, PasskeyLogin
-from bothy_server.identity.app.passkeys import Passkeys
+from bothy_server.identity.app.passkeys import NewPasskey, Passkeys
 from bothy_server.identity.app.ports import DeviceKeys
 from bothy_server.kernel.problems import Problem
 from bothy_server.platform.operations import AnonymousCall, Call, Empty, operation
@@ -42,10 +42,11 @@ class LoginOptions(msgspec.Struct, frozen=True):
 
 
 class PasskeyWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A new passkey. ``step_up_id`` is of a confirmation ``manage_account``."""
+    """A new passkey, signed by the device's key (``passkey-add``). ``step_up_id`` is of a confirmation ``manage_account``."""
 
     name: Name
     credential: Attestation
+    signature: Signature
     step_up_id: UUID | None = None
 
 
@@ -129,7 +130,8 @@ class PersonPasskeys:
         """Add a passkey. A browser that an invite let in a moment ago needs no confirmation for its first one."""
         body = call.body
         step_up_id = None if body.step_up_id is None else StepUpId(body.step_up_id)
-        return _body(await self.passkeys.add(call.caller, body.name, body.credential.given(), step_up_id, call.repeat))
+        new = NewPasskey(body.name, body.credential.given(), body.signature)
+        return _body(await self.passkeys.add(call.caller, new, step_up_id, call.repeat))
 
     @operation("GET", "/api/v1/passkeys")
     async def list_passkeys(self, call: Call[None]) -> PasskeyList:

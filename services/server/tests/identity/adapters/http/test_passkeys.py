@@ -84,7 +84,7 @@ async def test_a_passkey_is_added_listed_and_removed(invited):
 
 
 async def test_a_request_sent_twice_adds_one(invited):
-    body = {"name": "key", "credential": credential(await invited.attestation())}
+    body = invited.passkey_body(await invited.attestation())
     first, again = [await invited.rest("POST", "/passkeys", body, key="once") for _ in range(2)]
     assert (first.status, again.status, again.body) == (201, 201, first.body)
     other = await invited.rest("POST", "/passkeys", body | {"name": "another"}, key="once")
@@ -92,8 +92,8 @@ async def test_a_request_sent_twice_adds_one(invited):
 
 
 async def test_what_adds_no_passkey(browser):
-    invalid = {"name": "key", "credential": credential(Authenticator().create(ORIGIN, bytes(32), bytes(16)))}
-    unnamed = {"name": "\u00e9" * 33, "credential": credential(await browser.attestation())}
+    invalid = browser.passkey_body(Authenticator().create(ORIGIN, bytes(32), bytes(16)))
+    unnamed = browser.passkey_body(await browser.attestation(), "\u00e9" * 33)
     for body, refused in ((invalid, (422, "passkey_invalid")), (unnamed, (422, "name_invalid"))):
         answer = await browser.rest("POST", "/passkeys", body)
         assert (answer.status, answer.code) == refused
@@ -103,7 +103,7 @@ async def test_what_adds_no_passkey(browser):
     made = await browser.rest("POST", "/passkeys/challenge", {})
     challenge = base64.urlsafe_b64decode(made.body["options"]["challenge"] + "=")
     same = Authenticator().create(ORIGIN, challenge, bytes(16), credential_id=taken)
-    body = {"name": "key", "credential": credential(same), "step_up_id": await browser.step_up("manage_account")}
+    body = browser.passkey_body(same) | {"step_up_id": await browser.step_up("manage_account")}
     exists = await browser.rest("POST", "/passkeys", body)
     assert (exists.status, exists.code) == (409, "passkey_exists")
     assert (await browser.add_passkey(body["step_up_id"])).status == 201
@@ -135,8 +135,8 @@ async def test_what_removes_no_passkey(browser):
     ],
 )
 async def test_every_field_of_a_new_passkey_has_a_bound(invited, spoil):
-    good = credential(await invited.attestation())
-    answer = await invited.rest("POST", "/passkeys", {"name": "key", "credential": good | spoil})
+    good = invited.passkey_body(await invited.attestation())
+    answer = await invited.rest("POST", "/passkeys", good | {"credential": good["credential"] | spoil})
     assert (answer.status, answer.code) == (400, "body_invalid")
 
 
