@@ -439,7 +439,7 @@ def test_programs_get_one_object(bothy_server):
         (["person", "invite", "Sam"], "There is no person called Sam."),
         (
             ["host", "add", "lab-1", "--owner", "Sam"],
-            "There is no person called Sam; `bothy-server person add` makes one.",
+            "There is no such person. Give the exact name, or the id.",
         ),
         (["host", "code", "lab-1"], "There is no such host"),
         (["host", "disable", "lab-1"], "There is no such host"),

@@ -42,7 +42,7 @@ def test_a_host_is_disabled_enabled_and_retired_by_name(run, database):
     database.execute("UPDATE hosts SET state = 'active'")
     assert run("host", "disable", "lab-1").stdout == "lab-1 is disabled\n"
     assert run("host", "enable", "lab-1").stdout == "lab-1 is active\n"
-    retired = json.loads(run("host", "retire", "lab-1", "--json").stdout)
+    retired = json.loads(run("host", "retire", "lab-1", "--yes", "--json").stdout)
     assert retired == {"host_id": retired["host_id"], "state": "retired"}
     assert run("host", "enable", "lab-1").exit_code == 1, "its name is free"
     codes = database.execute("SELECT code FROM audit_log WHERE action = 'host.state' ORDER BY position").fetchall()
@@ -85,8 +85,75 @@ def test_hosts_are_listed_with_what_to_do(run, database):
         "last_seen_at": "2026-01-02T03:04:05+00:00",
     }
     assert listed[3]["last_seen_at"] is None
-    assert run("host", "code", "copied").exit_code == 0
+    assert run("host", "code", "copied", "--yes").exit_code == 0
     assert json.loads(run("host", "list", "--json").stdout)["hosts"][0]["state"] == "pending"
+
+
+def test_what_cannot_be_undone_is_asked_about(run, database):
+    assert run("person", "add", "Robin").exit_code == 0
+    assert run("host", "add", "lab-1", "--owner", "Robin").exit_code == 0
+    assert run("host", "code", "lab-1").exit_code == 0, "nothing is lost by it yet"
+    database.execute("UPDATE hosts SET state = 'active'")
+    told = {
+        "code": "bothy-server: a new code makes the key of lab-1 void and ends its sessions, at once; --yes does it\n",
+        "retire": "bothy-server: lab-1 ends for good, and its sessions with it; --yes does it\n",
+    }
+    for word, words in told.items():
+        refused = run("host", word, "lab-1")
+        assert (refused.exit_code, refused.stdout, refused.stderr) == (1, "", words)
+    assert database.execute("SELECT state FROM hosts").fetchall() == [("active",)]
+    assert run("host", "code", "lab-1", "--yes").exit_code == 0
+    assert run("host", "retire", "lab-1", "--yes").stdout == "lab-1 is retired\n"
+
+
+def test_a_host_is_renamed(run):
+    assert run("person", "add", "Robin").exit_code == 0
+    for name in ("lab-1", "lab-2"):
+        assert run("host", "add", name, "--owner", "Robin").exit_code == 0
+    assert run("host", "rename", "lab-1", "lab-3").stdout == "lab-1 is called lab-3\n"
+    refused = run("host", "rename", "lab-3", "lab-2")
+    assert (refused.exit_code, refused.stderr) == (1, "bothy-server: There is a host called lab-2 already.\n")
+    assert json.loads(run("host", "rename", "lab-3", "lab-1", "--json").stdout)["name"] == "lab-1"
+
+
+def test_owners_of_a_host(run, database):
+    for name in ("Robin", "Sam"):
+        assert run("person", "add", name).exit_code == 0
+    assert run("host", "add", "lab-1", "--owner", "Robin").exit_code == 0
+    refused = run("host", "owners", "lab-1", "--remove", "Robin")
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith("bothy-server: Nobody who can decide about the host would be left.")
+    assert [line.split()[0] for line in run("host", "owners", "lab-1", "--add", "Sam").stdout.splitlines()] == [
+        "Robin",
+        "Sam",
+    ]
+    database.execute("UPDATE persons SET disabled_at = now() WHERE name = 'Robin'")
+    listed = json.loads(run("host", "owners", "lab-1", "--json").stdout)["owners"]
+    assert [(each["person_name"], each["disabled"]) for each in listed] == [("Robin", True), ("Sam", False)]
+    assert run("host", "owners", "lab-1", "--remove", "Robin").stdout.startswith("Sam  since ")
+    unknown = run("host", "owners", "lab-1", "--add", "Robin")
+    assert (unknown.exit_code, "There is no such person" in unknown.stderr) == (1, True)
+
+
+def test_grants_on_a_host(run):
+    for name in ("Robin", "Sam"):
+        assert run("person", "add", name).exit_code == 0
+    assert run("host", "add", "lab-1", "--owner", "Robin").exit_code == 0
+    assert run("host", "grant", "lab-1", "Sam", "--user", "alex").stdout == "lab-1: Sam as alex\n"
+    ends = json.loads(
+        run("host", "grant", "lab-1", "Sam", "--user", "alex", "--until", "2099-12-31T18:00", "--json").stdout
+    )
+    assert datetime.fromisoformat(ends["expires_at"]) == datetime(2099, 12, 31, 18).astimezone()
+    listed = run("host", "grants", "lab-1")
+    assert listed.stdout == f"Sam as alex until {ends['expires_at']}\n"
+    assert json.loads(run("host", "grants", "lab-1", "--json").stdout) == {"grants": [ends]}
+    passed = run("host", "grant", "lab-1", "Sam", "--user", "alex", "--until", "2020-01-01 00:00")
+    assert (passed.exit_code, "The end of the grant has passed" in passed.stderr) == (1, True)
+    assert run("host", "grant", "lab-1", "Sam", "--user", "robin").exit_code == 0
+    assert run("host", "revoke-grant", "lab-1", "Sam", "--user", "alex").stdout == "Sam as robin\n"
+    assert json.loads(run("host", "revoke-grant", "lab-1", "Sam", "--json").stdout) == {"grants": []}
+    gone = run("host", "revoke-grant", "lab-1", "Sam")
+    assert (gone.exit_code, "There is no such grant" in gone.stderr) == (1, True)
 
 
 def test_nodes_are_listed(run, database):

@@ -48,6 +48,14 @@ def key_settings_in_force() -> KeySettings:
     return guarded(load_key_settings)
 
 
+def make_sure(warning: str, question: str) -> None:
+    """Ask before what cannot be undone; where nobody can be asked, end and name ``--yes``."""
+    if not sys.stdin.isatty():
+        fail(f"{warning}; --yes does it")
+    click.echo(f"bothy-server: {warning}", err=True)
+    click.confirm(question, err=True, abort=True)
+
+
 def guarded(act: Callable[[], T]) -> T:
     """Turn what an operator can mend into lines without a traceback."""
     try:

@@ -8,13 +8,18 @@ from datetime import UTC, datetime
 import click
 
 from bothy_server import wiring
-from bothy_server.commands.calls import as_json, with_admin
+from bothy_server.commands import host_rights
+from bothy_server.commands.calls import as_json, make_sure, with_admin
 from bothy_server.hosts.domain.host import DUPLICATE_CONNECTION, Host, HostState
 
 
 @click.group()
 def host() -> None:
     """Hosts."""
+
+
+for command in host_rights.COMMANDS:
+    host.add_command(command)
 
 
 @host.command("add")
@@ -34,12 +39,15 @@ def host_add(name: str, owner: str, as_json: bool) -> None:
 
 @host.command("code")
 @click.argument("name")
+@click.option("--yes", is_flag=True, help="Also for a host that is paired, without a question.")
 @as_json
-def host_code(name: str, as_json: bool) -> None:
+def host_code(name: str, yes: bool, as_json: bool) -> None:
     """Print a new pairing code. A host that is paired loses its keys and its sessions now."""
 
     async def issue(admin: wiring.Admin) -> dict[str, str]:
         found = await admin.pairing.find(name)
+        if not yes and (found.paired or found.state is not HostState.PENDING):
+            make_sure(f"a new code makes the key of {name} void and ends its sessions, at once", "Go on?")
         code, _ = await admin.pairing.issue_code(found.id, None)
         return {"host_id": str(found.id), "code": code}
 
@@ -112,15 +120,34 @@ def host_enable(name: str, as_json: bool) -> None:
 
 @host.command("retire")
 @click.argument("name")
+@click.option("--yes", is_flag=True, help="Without a question.")
 @as_json
-def host_retire(name: str, as_json: bool) -> None:
+def host_retire(name: str, yes: bool, as_json: bool) -> None:
     """End a host for good; its name is free again."""
-    _set_state(name, HostState.RETIRED, as_json)
+    _set_state(name, HostState.RETIRED, as_json, yes=yes)
 
 
-def _set_state(name: str, state: HostState, as_json: bool) -> None:
+@host.command("rename")
+@click.argument("name")
+@click.argument("new_name")
+@as_json
+def host_rename(name: str, new_name: str, as_json: bool) -> None:
+    """Call a host by another name."""
+
+    async def rename(admin: wiring.Admin) -> dict[str, str]:
+        found = await admin.pairing.find(name)
+        await admin.naming.rename(found.id, new_name, None)
+        return {"host_id": str(found.id), "name": new_name}
+
+    made = with_admin(rename)
+    click.echo(json.dumps(made) if as_json else f"{name} is called {new_name}")
+
+
+def _set_state(name: str, state: HostState, as_json: bool, *, yes: bool = False) -> None:
     async def set_state(admin: wiring.Admin) -> dict[str, str]:
         found = await admin.pairing.find(name)
+        if state is HostState.RETIRED and not yes:
+            make_sure(f"{name} ends for good, and its sessions with it", "Retire it?")
         await admin.transitions.set_state(found.id, state, None)
         return {"host_id": str(found.id), "state": state.value}
 

@@ -135,7 +135,7 @@ class Grants:
             check_name(session_user)
             if expires_at is not None and expires_at <= self._clock.now():
                 raise Problem(
-                    422, "expiry_past", "The end of the grant has passed. `hosts revoke-grant` takes one away."
+                    422, "expiry_past", "The end of the grant has passed. `bothy hosts revoke-grant` takes one away."
                 )
             person_id = await _receiver(unit, caller, person)
             had = await _grant(unit, host_id, person_id, session_user)
