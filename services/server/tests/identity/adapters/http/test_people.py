@@ -59,6 +59,10 @@ async def test_a_person_that_exists_or_has_no_name_is_refused(operator):
     assert (await add(operator, name)).status == 201
     again = await add(operator, name)
     assert (again.status, again.code) == (409, "person_exists")
+    unconfirmed = await operator.rest(
+        "POST", "/persons", {"name": a_name(), "is_operator": False, "step_up_id": NOBODY}
+    )
+    assert (unconfirmed.status, unconfirmed.code) == (401, "step_up_required")
     bad = await add(operator, "\u00e9" * 33)
     assert (bad.status, bad.code) == (422, "name_invalid")
 
