@@ -65,6 +65,7 @@ static: setup ## the part of check that runs no product code
 	$(BIN)/python tools/adr_index.py --check
 	$(BIN)/python tools/asyncapi.py --check
 	$(BIN)/python tools/openapi.py --check
+	$(BIN)/python tools/console_wire.py --check
 
 .PHONY: unit
 unit: setup ## unit and contract tests
@@ -151,9 +152,10 @@ adr: setup ## write the list of decisions
 	@$(BIN)/python tools/adr_index.py
 
 .PHONY: api
-api: setup ## write the documents of the sockets from the wire, and of REST from the table of operations
+api: setup ## write the documents of the sockets from the wire, of REST from the table of operations, and the table of the wire for the console
 	@$(BIN)/python tools/asyncapi.py
 	@$(BIN)/python tools/openapi.py
+	@$(BIN)/python tools/console_wire.py
 
 .PHONY: hooks
 hooks: setup ## run the fast checks before each commit of this checkout
