@@ -3,6 +3,8 @@
 import pytest
 
 from bothy_kit.cluster import cluster
+from bothy_kit.fake_host import FakeHost
+from bothy_kit.sockets import Closed
 from bothy_wire.frames import HostIdentified, HostPending, HostSessionOpen, SidePaired
 from bothy_wire.signing import fingerprint
 
@@ -74,3 +76,36 @@ async def test_a_new_pairing_ends_connection_and_sessions_on_every_node(two):
     assert (await data.closed()).code == 4100
     assert (await host.pair(code)).status_code == 201
     assert host.pairing_seq == 2
+
+
+async def test_another_machine_takes_the_place_of_one_with_sessions_on_two_nodes(two):
+    """By a new code: what ran ends at once, the old key is worth nothing, and an owner lets the new one in."""
+    owner, operator = await two.device(), await two.operator()
+    host = await two.host()
+    await owner.manage("/confirm", {"fingerprint": shown(host)}, host_id=host.host_id)
+    control = await host.connect(two.nodes[1].url)
+    sides = []
+    for node in two.nodes:
+        stream = await owner.open(host.host_id)
+        pair = await owner.dial(stream, node.url), await host.dial(stream.session_id, node.url)
+        for side in pair:
+            await side.expect(SidePaired)
+        sides += pair
+
+    made = await operator.manage("/pairing-codes", host_id=host.host_id, url=two.nodes[0].url)
+    assert made.status == 201
+
+    assert (await control.closed()).code == 4110
+    assert [await side.closed() for side in sides] == [Closed(4100, "host_repaired")] * 4
+    assert (await (await host.identify(two.nodes[0].url)).closed()).code == 4101
+    async with FakeHost(host.origin, two.nodes[1].url) as machine:
+        assert (await machine.pair(made.body["code"])).status_code == 201
+        told = (await owner.rest("GET", f"/hosts/{host.host_id}")).body
+        assert (told["state"], told["fingerprint"]) == ("pending", shown(machine))
+        assert shown(machine) != shown(host)
+        for who, code in ((operator, "owner_required"), (owner, "")):
+            answer = await who.manage("/confirm", {"fingerprint": shown(machine)}, host_id=host.host_id)
+            assert (answer.body.get("code") or "") == code
+        control = await machine.connect(two.nodes[0].url)
+        await owner.open(host.host_id)
+        await control.expect(HostSessionOpen)

@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from bothy_kit.fake_device import b64
 from bothy_kit.fake_host import FakeHost
+from bothy_server.hosts.domain.host import HostState, sources
 from bothy_wire.signing import fingerprint
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -149,6 +150,62 @@ async def test_another_fingerprint_is_a_conflict(known):
     device, host = known
     answer = await device.manage("/confirm", {"fingerprint": "SHA256:other"}, host_id=host.host_id)
     assert (answer.status, answer.code) == (409, "fingerprint_mismatch")
+
+
+ACTS = {
+    "confirm": ("/confirm", {}, "active"),
+    "disable": ("/state", {"state": "disabled"}, "disabled"),
+    "enable": ("/state", {"state": "active"}, "active"),
+    "retire": ("/state", {"state": "retired"}, "retired"),
+    "code": ("/pairing-codes", {}, "pending"),
+}
+REFUSED = {"confirm": (409, "host_not_pending"), "code": (404, "host_unknown")}
+"""What an act that finds no move in the table is answered with, where it is not a conflict of states."""
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("state", [each.value for each in HostState])
+async def test_every_act_in_every_state(node, state, act):
+    """A move of the table is made, with a step-up of its own; the state that is wanted already changes nothing."""
+    device, host = await node.couple()
+    await node.sql("UPDATE hosts SET state = %s WHERE id = %s", state, host.host_id)
+    path, body, target = ACTS[act]
+    if act == "confirm":
+        body = {"fingerprint": fingerprint(host.channel_key.public_key().public_bytes_raw())}
+    allowed = state in sources(act) or (act, state) == ("code", "pending")
+    unconfirmed = await device.rest("POST", f"/hosts/{host.host_id}{path}", body | {"step_up_id": NOBODY})
+    answer = await device.manage(path, body, host_id=host.host_id)
+    ((now,),) = await node.sql("SELECT state FROM hosts WHERE id = %s", host.host_id)
+    if allowed:
+        assert (unconfirmed.status, unconfirmed.code) == (401, "step_up_required")
+        assert (answer.status, now) == (201 if act == "code" else 200, target)
+    elif state == target:
+        assert (unconfirmed.status, answer.status, now) == (200, 200, state)
+    else:
+        assert (answer.status, answer.code) == REFUSED.get(act, (409, "host_state_conflict"))
+        assert (unconfirmed.code, now) == (answer.code, state)
+
+
+async def test_a_host_whose_key_was_copied_is_not_enabled(node):
+    device, host = await node.couple()
+    await node.sql(
+        "UPDATE hosts SET state = 'disabled', disabled_reason = 'duplicate_connection' WHERE id = %s", host.host_id
+    )
+    answer = await device.manage("/state", {"state": "active"}, host_id=host.host_id)
+    assert (answer.status, answer.code) == (409, "host_state_conflict")
+    assert (await device.manage("/pairing-codes", host_id=host.host_id)).status == 201
+
+
+async def test_a_retired_host_gives_its_name_free_and_its_code_wakes_it_no_more(node, operator):
+    device, host = await node.couple()
+    name = (await device.rest("GET", f"/hosts/{host.host_id}")).body["name"]
+    code = (await device.manage("/pairing-codes", host_id=host.host_id)).body["code"]
+    assert (await device.manage("/state", {"state": "retired"}, host_id=host.host_id)).status == 200
+    late = await host.pair(code)
+    assert (late.status_code, late.json()["code"]) == (401, "pairing_code_invalid")
+    wanted = {"name": name, "step_up_id": await operator.step_up("manage_relay")}
+    assert (await operator.rest("POST", "/hosts", wanted)).status == 201
+    assert (await device.manage("/rename", {"name": name}, host_id=host.host_id)).code == "host_unknown"
 
 
 async def test_an_owner_disables_and_enables_a_host(node):
