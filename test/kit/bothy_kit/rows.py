@@ -133,11 +133,11 @@ class Rows:
             found = {row[0]: row[1] for row in await unit.connection.execute(text(parts))}
         return found | {"signals": [*self.signals.committed_ones, *self.signals.sent]}
 
-    async def blocked(self) -> None:
-        """Wait until a statement of somebody waits for a lock of somebody else. May be called inside a unit."""
+    async def blocked(self, statements: int = 1) -> None:
+        """Wait until so many statements wait for a lock of somebody else. May be called inside a unit."""
         async with self._database.connect() as connection:
             await connection.execution_options(isolation_level="AUTOCOMMIT")  # in a transaction it would not change
-            while not (await connection.execute(_BLOCKED)).scalar_one():  # noqa: ASYNC110 - the database tells nobody
+            while (await connection.execute(_BLOCKED)).scalar_one() < statements:  # noqa: ASYNC110 - the database tells nobody
                 await asyncio.sleep(0.005)
 
     async def audit(self, **ids: UUID) -> list[tuple[str, str]]:

@@ -29,7 +29,7 @@ AUDIT_ACTIONS: Mapping[str, frozenset[str]] = {
     "host.state": frozenset({"active", "disabled", "retired"}),
     "invite.create": frozenset({"created", "own"}),
     "passkey.add": frozenset({"added"}),
-    "passkey.remove": frozenset({"removed"}),
+    "passkey.remove": frozenset({"device_revoked", "removed"}),
     "person.add": frozenset({"operator", "person"}),
     "person.state": frozenset({"disabled", "enabled", "no_operator", "operator"}),
     "step_up.confirm": frozenset({"attach", "manage_account", "manage_host", "manage_relay", "open"}),

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from bothy_server.identity.app.api import find_device, spend_step_up
 from bothy_server.identity.app.invites import Invited, Invites
+from bothy_server.identity.app.passkey_proof import PasskeyStore
 from bothy_server.identity.app.people import PeopleStore, operator_required, person_unknown
 from bothy_server.identity.app.ports import Device, RightEvents
 from bothy_server.identity.app.repeats import Made, made_before, remember_made
@@ -90,7 +91,8 @@ class Devices:
     ) -> KnownDevice:
         """End a device and all that runs on it, at once and everywhere. One that is revoked stays as it is.
 
-        Invites that are open for its person go too, since it may have made them. Raises 404 ``device_unknown`` also for
+        Invites that are open for its person go too, since it may have made them, and passkeys that were added with it: they
+        are most likely inside it. Raises 404 ``device_unknown`` also for
         somebody else's, unless the caller is an operator.
         """
         async with self._uow() as unit:
@@ -107,10 +109,12 @@ class Devices:
             revoked = await self._end(unit, device_id)
             # Behind the end of its step-ups, which waits for an invite that it is just making.
             await unit.of(DeviceStore).forget_invites(found.person_id)
+            if await unit.of(PasskeyStore).remove_added_with(device_id):
+                unit.audit(_entry("passkey.remove", "device_revoked", caller, found.person_id, device_id))
             return revoked
 
     async def log_out(self, caller: Caller) -> KnownDevice:
-        """The device gives itself up. Nobody need confirm that, and invites that its person made stay good."""
+        """The device gives itself up. Nobody need confirm that; the person's invites and passkeys stay good."""
         async with self._uow() as unit:
             await _lock(unit, caller.device_id, caller)
             unit.audit(_entry("device.logout", "logged_out", caller, caller.person_id, caller.device_id))

@@ -84,6 +84,8 @@ class PasskeyLogin:
             401, "login_refused", "This passkey is not known here, or its answer came too late; try again."
         )
         async with self._proof.watched(refusal), self._uow() as unit:
+            # A revocation holds the device too before it removes the device's passkeys: in one order nobody waits in a ring.
+            await unit.of(PersonStore).hold_keys(browser.keys)
             proven = await self._proof.check(unit, assertion)
             challenge = _NOBODYS if proven is None else proven.answered.challenge
             signed = self._signed(browser, challenge)

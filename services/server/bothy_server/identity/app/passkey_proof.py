@@ -125,6 +125,9 @@ class PasskeyStore(Protocol):
     async def remove(self, passkey_id: UUID, person_id: PersonId) -> bool:
         """False when the person has no such passkey."""
 
+    async def remove_added_with(self, device_id: DeviceId) -> bool:
+        """Remove all that this device added. False when there was none."""
+
     async def came_to_add(self, device_id: DeviceId, window_s: float) -> bool:
         """Whether it is a browser that came by an invite so short a time ago, and has added none."""
 

@@ -120,6 +120,9 @@ class PersonStore(Protocol):
     ) -> bool:
         """A browser, signed in for so long. False as above."""
 
+    async def hold_keys(self, keys: DeviceKeys) -> None:
+        """Until the unit ends nobody revokes the device with this signing key, if there is one."""
+
     async def renew_login(self, person_id: PersonId, keys: DeviceKeys, login_ttl_s: float) -> DeviceId | None:
         """Sign in the person's browser with exactly these keys again; None when they have none that may act."""
 

@@ -4,16 +4,20 @@ import asyncio
 import dataclasses
 
 import pytest
+from sqlalchemy import text
 
 from bothy_kit.authenticator import Authenticator, Bent
 from bothy_kit.cluster import ORIGIN
 from bothy_kit.rows import Keys
 from bothy_server.identity.adapters.webauthn.authenticators import WebAuthn
+from bothy_server.identity.app.devices import Devices
+from bothy_server.identity.app.invites import Invites
 from bothy_server.identity.app.passkey_login import Browser, PasskeyLogin, PasskeyLoginLimits
 from bothy_server.identity.app.passkey_proof import Assertion, Attestation, PasskeyProof, PasskeyStore
 from bothy_server.identity.app.ports import DeviceKeys
 from bothy_server.identity.domain.tokens import AccessToken
 from bothy_server.kernel.problems import Problem
+from bothy_server.terminal.app.right_losses import RightLosses
 from bothy_wire.signing import Purpose
 
 ELSEWHERE = "https://other.example.com"
@@ -182,6 +186,34 @@ async def test_keys_of_another_device_are_told_to_whoever_holds_the_passkey(logi
         attempt = login.login(person.answer(challenge), browser(challenge, keys))
         assert await refusal(attempt) == (409, "device_exists")
     await login.login(person.answer(challenge), browser(challenge))
+
+
+async def test_a_login_and_the_revocation_of_its_browser_never_wait_in_a_ring(login, rows, person, clock):
+    """Each wants the browser's row and that of the passkey which it added."""
+    ((device_id,),) = await rows.run("SELECT id FROM devices WHERE person_id = :id", id=person.id)
+    keys = Keys()
+    await rows.run(
+        "UPDATE devices SET signing_key = :signing, channel_key = :channel WHERE id = :id",
+        signing=keys.public[0],
+        channel=keys.public[1],
+        id=device_id,
+    )
+    devices = Devices(rows.uow, Invites(clock, 60), RightLosses())
+    challenge, _ = await login.challenge()
+    async with asyncio.TaskGroup() as tasks:
+        async with rows.uow() as unit:
+            await unit.connection.execute(
+                text("SELECT FROM passkeys WHERE device_id = :id FOR UPDATE"), {"id": device_id}
+            )
+            signing_in = tasks.create_task(login.login(person.answer(challenge), browser(challenge, keys)))
+            await rows.blocked()
+            tasks.create_task(devices.revoke(device_id))
+            await rows.blocked(2)
+    assert signing_in.result().device_id == device_id
+    (found,) = await rows.run("SELECT revoked_at IS NULL FROM devices WHERE id = :id", id=device_id)
+    assert tuple(found) == (False,)
+    challenge, _ = await login.challenge()
+    assert await refusal(login.login(person.answer(challenge), browser(challenge))) == REFUSED
 
 
 async def test_of_two_logins_with_one_answer_exactly_one_wins(login, rows, person):

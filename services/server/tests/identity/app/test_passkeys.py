@@ -13,10 +13,13 @@ from bothy_kit.authenticator import Authenticator, Bent
 from bothy_kit.cluster import ORIGIN
 from bothy_server.identity.adapters.webauthn.authenticators import WebAuthn
 from bothy_server.identity.app.api import Act
+from bothy_server.identity.app.devices import Devices
+from bothy_server.identity.app.invites import Invites
 from bothy_server.identity.app.passkey_proof import Attestation
 from bothy_server.identity.app.passkeys import NewPasskey, PasskeyLimits, Passkeys
 from bothy_server.kernel.caller import RepeatKey
 from bothy_server.kernel.problems import Problem
+from bothy_server.terminal.app.right_losses import RightLosses
 from bothy_wire.signing import Purpose
 
 MANAGE = Act("manage_account")
@@ -209,6 +212,21 @@ async def test_a_repeat_adds_none(passkeys, rows, browser):
     other = RepeatKey("once", b"x" * 32, 60)
     attempt = passkeys.add(browser.caller, signed(browser, attestation), None, other)
     assert await refusal(attempt) == (422, "idempotency_mismatch")
+
+
+async def test_a_revoked_device_takes_the_passkeys_with_it_that_it_added(passkeys, rows, clock, browser):
+    other = await rows.browser(browser.person_id)
+    await add(passkeys, rows, browser)
+    kept = await add(passkeys, rows, other)
+    devices = Devices(rows.uow, Invites(clock, 60), RightLosses())
+    await devices.revoke(browser.id, other.caller, await rows.confirmed(other, MANAGE))
+    assert await passkeys.of_caller(other.caller) == [kept]
+    assert await rows.audit(subject_device_id=browser.id) == [
+        ("device.revoke", "revoked"),
+        ("passkey.remove", "device_revoked"),
+    ]
+    await devices.log_out(other.caller)
+    assert await passkeys.of_caller(other.caller) == [kept]
 
 
 async def test_a_passkey_is_removed_by_its_person_with_a_confirmation(passkeys, rows, browser):

@@ -35,6 +35,9 @@ _NOTE_USE = text("""
 _REMOVE = text("""
     UPDATE passkeys SET removed_at = now() WHERE id = :id AND person_id = :person_id AND removed_at IS NULL RETURNING id
 """)
+_REMOVE_ADDED_WITH = text("""
+    UPDATE passkeys SET removed_at = now() WHERE device_id = :device_id AND removed_at IS NULL RETURNING id
+""")
 _CAME_TO_ADD = text("""
     SELECT FROM devices d
     WHERE d.id = :device_id AND d.kind = 'browser' AND d.added_by = 'invite'
@@ -94,6 +97,10 @@ class PostgresPasskeyStore:
         """See the port."""
         row = await self._connection.execute(_REMOVE, {"id": passkey_id, "person_id": person_id})
         return row.first() is not None
+
+    async def remove_added_with(self, device_id: DeviceId) -> bool:
+        """See the port."""
+        return (await self._connection.execute(_REMOVE_ADDED_WITH, {"device_id": device_id})).first() is not None
 
     async def came_to_add(self, device_id: DeviceId, window_s: float) -> bool:
         """See the port."""

@@ -47,6 +47,7 @@ _ADD_BROWSER = text("""
     VALUES (:id, :person_id, :name, 'browser', :signing_key, :channel_key, :added_by, now() + make_interval(secs => :ttl_s))
     ON CONFLICT DO NOTHING RETURNING id
 """)
+_HOLD_KEYS = text("SELECT id FROM devices WHERE signing_key = :signing_key FOR NO KEY UPDATE")
 _RENEW_LOGIN = text("""
     UPDATE devices SET login_until = now() + make_interval(secs => :ttl_s), last_used_at = now()
     WHERE signing_key = :signing_key AND channel_key = :channel_key AND person_id = :person_id
@@ -116,6 +117,10 @@ class PostgresPersonStore:
         """See the port."""
         values = {"id": device_id, "name": name, "added_by": added_by, **_login(person_id, keys, login_ttl_s)}
         return (await self._connection.execute(_ADD_BROWSER, values)).first() is not None
+
+    async def hold_keys(self, keys: DeviceKeys) -> None:
+        """See the port."""
+        await self._connection.execute(_HOLD_KEYS, {"signing_key": keys.signing})
 
     async def renew_login(self, person_id: PersonId, keys: DeviceKeys, login_ttl_s: float) -> DeviceId | None:
         """See the port."""
