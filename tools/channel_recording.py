@@ -91,7 +91,7 @@ class Conversation:
 
     def _changes(self) -> dict[str, Any]:
         told = {name: getattr(self.device, name) for name in _TOLD}
-        changed = {name: value for name, value in told.items() if self._told.get(name) != value}
+        changed = {name: value for name, value in told.items() if self._told.get(name, ...) != value}
         self._told = told
         return changed
 
@@ -133,9 +133,14 @@ def _written(event: DeviceEvent) -> dict[str, Any]:
     return {"event": type(event).__name__, **fields}
 
 
+def fixed_bytes(name: str) -> bytes:
+    """32 bytes of this name, the same each time."""
+    return hashlib.sha256(f"bothy channel vectors: {name}".encode()).digest()
+
+
 def _key(name: str) -> str:
     """A private key of no use to anybody."""
-    return hashlib.sha256(f"bothy channel vectors: {name}".encode()).hexdigest()
+    return fixed_bytes(name).hex()
 
 
 def _private(text: str) -> X25519PrivateKey:

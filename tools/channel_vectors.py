@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from bothy_wire.channel import records
 from bothy_wire.channel.noise import CipherState
 from bothy_wire.channel.records import Sealer
 from bothy_wire.limits import REKEY_RECORDS
+from channel_recording import fixed_bytes
 from channel_scenes import Talk
 
 PAGE = Path("docs/spec/vectors/channel.json")
@@ -25,8 +25,8 @@ _ABOUT = (
     "Whole conversations of a device's end with a host's end. Bytes are hexadecimal, numbers of frames point into `frames`. "
     "Play the steps of your end in order: make the call `do` with `with`, and expect `gives`, or the error with the close code "
     "`fails`; `then` is what the device says of itself afterwards. Its ephemeral keys are `ephemerals`, in the order of the "
-    "handshakes. Times are seconds. The private keys are of no use to anybody. `rekey` is one direction across its first REKEY: "
-    "record n is DATA of the one byte n mod 251, `last` are the frames from number `first_last` on, and the SHA-256 is over all."
+    "handshakes. Times are seconds. The private keys are of no use to anybody. `rekey` is one direction around its first REKEY: from the record with the nonce "
+    "`first` on, DATA of one byte each, which counts from 0."
 )
 _SCENES = channel_scenes.SCENES | channel_forgeries.SCENES
 
@@ -38,16 +38,12 @@ def _recorded(name: str) -> dict[str, Any]:
 
 
 def _rekey() -> dict[str, Any]:
-    key, count, last = hashlib.sha256(b"bothy channel vectors: rekey").digest(), REKEY_RECORDS + 4, 8
-    sealer = Sealer(CipherState(key))
-    frames = [sealer.seal(records.Data(bytes([number % 251]))) for number in range(count)]
-    return {
-        "key": key.hex(),
-        "records": count,
-        "first_last": count - last,
-        "last": [frame.hex() for frame in frames[-last:]],
-        "sha256": hashlib.sha256(b"".join(frames)).hexdigest(),
-    }
+    key, first = fixed_bytes("rekey"), REKEY_RECORDS - 4
+    cipher = CipherState(key)
+    cipher.nonce = first
+    sealer = Sealer(cipher)
+    frames = [sealer.seal(records.Data(bytes([number]))).hex() for number in range(8)]
+    return {"key": key.hex(), "first": first, "frames": frames}
 
 
 def document() -> str:
