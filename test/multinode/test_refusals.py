@@ -93,7 +93,7 @@ async def test_a_revoked_device_can_do_nothing(one, database_url):
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE devices SET revoked_at = now()")
     assert (await device.rest("GET", "/hosts")).code == "token_invalid"
-    assert (await device.login()).code == "login_refused"
+    assert (await device.login()).code == "device_revoked"
     side = await device.identify(stream)
     assert (await side.closed()).code == 4101
 
