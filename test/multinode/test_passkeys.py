@@ -2,13 +2,20 @@
 
 import asyncio
 import base64
+import itertools
 import logging
+import re
+from uuid import UUID
 
 import pytest
 
+import openapi
 from bothy_kit.authenticator import b64url
 from bothy_kit.cluster import ORIGIN, cluster
 from bothy_kit.fake_browser import FakeBrowser, credential, raw
+from bothy_server.platform.operations import operations_of
+
+NOTHING = str(UUID(int=1))
 
 
 @pytest.fixture
@@ -63,10 +70,14 @@ async def test_a_browser_opens_a_terminal_with_a_passkey(two, browser):
     assert method == "passkey"
 
 
-async def test_a_login_is_over_on_every_node_at_once(two, browser):
+async def test_a_login_is_over_on_every_node_and_for_every_operation_at_once(two, browser):
     await two.sql("UPDATE devices SET login_until = now() WHERE kind = 'browser'")
-    answers = [await browser.rest("GET", "/passkeys", url=each.url) for each in two.nodes]
-    assert {(each.status, each.code) for each in answers} == {(401, "sign_in_required")}
+    acts = [row for kind in openapi.adapters() for row, _ in operations_of(kind) if row.signed_in]
+    assert len(acts) > 20
+    for row, node in zip(acts, itertools.cycle(two.nodes), strict=False):
+        path = re.sub(r"\{\w+\}", NOTHING, row.path).removeprefix("/api/v1")
+        refused = await browser.rest(row.method, path, {} if row.takes else None, url=node.url)
+        assert (refused.status, refused.code) == (401, "sign_in_required"), row.name
 
 
 async def test_no_log_holds_anything_of_a_passkey(two, browser, caplog):
