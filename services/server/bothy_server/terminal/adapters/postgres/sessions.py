@@ -23,6 +23,14 @@ COLUMNS = """
 """
 """What a record is made of, of a session ``s`` and its host ``h``."""
 
+CARRIED = """
+    (EXISTS (SELECT FROM host_owners o WHERE o.host_id = s.host_id AND o.person_id = s.person_id)
+     OR EXISTS (SELECT FROM host_grants g WHERE g.host_id = s.host_id AND g.person_id = s.person_id
+                AND g."right" = 'terminal' AND g."session_user" = s."session_user"
+                AND (g.expires_at IS NULL OR g.expires_at > now())))
+"""
+"""Whether the person of a session ``s`` may still be there as its user."""
+
 _ADD = text(f"""
     WITH s AS (
         INSERT INTO terminal_sessions (id, host_id, person_id, device_id, profile, "session_user", expires_at)
@@ -78,10 +86,7 @@ _PAIR = text(f"""
     WHERE s.id = was.id AND h.id = s.host_id AND d.id = s.device_id AND p.id = s.person_id
       AND s.state <> 'closed' AND s.attach_seq = :attach_seq
       AND h.state = 'active' AND d.revoked_at IS NULL AND p.disabled_at IS NULL
-      AND (EXISTS (SELECT FROM host_owners o WHERE o.host_id = s.host_id AND o.person_id = s.person_id)
-           OR EXISTS (SELECT FROM host_grants g WHERE g.host_id = s.host_id AND g.person_id = s.person_id
-                      AND g."right" = 'terminal' AND g."session_user" = s."session_user"
-                      AND (g.expires_at IS NULL OR g.expires_at > now())))
+      AND {CARRIED}
     RETURNING {COLUMNS}, d.channel_key, was.state = 'detached' AS reactivated
 """)
 _DETACH = text(f"""

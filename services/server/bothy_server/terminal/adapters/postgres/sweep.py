@@ -7,20 +7,13 @@ from dataclasses import asdict
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bothy_server.terminal.adapters.postgres.sessions import COLUMNS, to_record
+from bothy_server.terminal.adapters.postgres.sessions import CARRIED, COLUMNS, to_record
 from bothy_server.terminal.app.ports import SessionRecord
 from bothy_server.terminal.app.sweep import Overdue
 
 _LOCK = int.from_bytes(b"bothyswp")
 """Advisory lock of a round; it goes with the transaction."""
 
-# What every pairing asks, too: terminal/adapters/postgres/sessions.py.
-_CARRIED = """
-    (EXISTS (SELECT FROM host_owners o WHERE o.host_id = s.host_id AND o.person_id = s.person_id)
-     OR EXISTS (SELECT FROM host_grants g WHERE g.host_id = s.host_id AND g.person_id = s.person_id
-                AND g."right" = 'terminal' AND g."session_user" = s."session_user"
-                AND (g.expires_at IS NULL OR g.expires_at > now())))
-"""
 _BEGIN = text("SELECT pg_try_advisory_xact_lock(:lock)")
 # A locked row is judged again as it is then; one that somebody else is writing is left to the next round.
 _END_OVERDUE = text(f"""
@@ -29,7 +22,7 @@ _END_OVERDUE = text(f"""
         JOIN hosts h ON h.id = s.host_id
         CROSS JOIN LATERAL (SELECT CASE
             WHEN s.expires_at <= now() THEN 'max_duration'
-            WHEN NOT {_CARRIED} THEN 'revoked'
+            WHEN NOT {CARRIED} THEN 'revoked'
             WHEN NOT :settled THEN NULL
             WHEN s.state = 'opening' AND s.paired_at IS NULL
                 AND s.opened_at < now() - make_interval(secs => :open_timeout) THEN 'open_timeout'
@@ -56,7 +49,7 @@ _NEXT_END = text(f"""
     SELECT extract(epoch FROM least(
         (SELECT min(expires_at) FROM terminal_sessions WHERE state <> 'closed'),
         (SELECT min(expires_at) FROM host_grants WHERE expires_at > now()),
-        (SELECT now() FROM terminal_sessions s WHERE s.state <> 'closed' AND NOT {_CARRIED} LIMIT 1)
+        (SELECT now() FROM terminal_sessions s WHERE s.state <> 'closed' AND NOT {CARRIED} LIMIT 1)
     ) - now())
 """)
 _NEVER = Overdue(0, 0, 0, 0, 0)
