@@ -80,16 +80,7 @@ class StepUp:
         method: Method = "passkey" if isinstance(given, Assertion) else "device_key"
         async with self._proof.watched(refusal), self._uow() as unit:
             act = await unit.of(ChallengeStore).use_step_up(challenge, caller.device_id)
-            match caller.kind, given:
-                case "cli", bytes():
-                    good = act is not None and await self._signed(unit, caller, challenge, act, given)
-                case "browser", Assertion():
-                    good = act is not None and await self._answered(unit, caller, challenge, given)
-                case "browser", bytes():
-                    raise passkey_required()
-                case _:  # a passkey may have answered on another machine: it says nothing about this one
-                    good = False
-            if act is None or not good:
+            if act is None or not await self._confirmed(unit, caller, challenge, act, given):
                 raise refusal
             step_up_id = StepUpId(new_id(self._clock.now()))
             await unit.of(ChallengeStore).add_step_up(
@@ -105,6 +96,19 @@ class StepUp:
                 )
             )
         return step_up_id, self._limits.step_up_window
+
+    async def _confirmed(
+        self, unit: Unit, caller: Caller, challenge: bytes, act: Act, given: bytes | Assertion
+    ) -> bool:
+        match caller.kind, given:
+            case "cli", bytes():
+                return await self._signed(unit, caller, challenge, act, given)
+            case "browser", Assertion():
+                return await self._answered(unit, caller, challenge, given)
+            case "browser", bytes():
+                raise passkey_required()
+            case _:  # a passkey may have answered on another machine: it says nothing about this one
+                return False
 
     async def _signed(self, unit: Unit, caller: Caller, challenge: bytes, act: Act, signature: bytes) -> bool:
         device = await unit.of(PersonStore).device(caller.device_id)
