@@ -75,7 +75,7 @@ CLOSE_REASONS: dict[str, str] = {
     "host_repaired": "the host was paired again",
     "host_restarted": "the host service was restarted",
     "host_lost": "the host has been away for too long",
-    "revoked": "the right, the device or the account was taken away",
+    "revoked": "the right has ended, or the device or the account was taken away",
 }
 """close_reason of a session to its meaning."""
 

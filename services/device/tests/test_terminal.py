@@ -368,7 +368,7 @@ async def test_a_terminal_whose_right_was_taken_says_so(relay, sit):
     await relay.side.close(4100, "revoked")
     assert await person.ended() == 255
     assert person.text().splitlines()[-1] == (
-        "bothy: closed by the relay: revoked (the right, the device or the account was taken away)"
+        "bothy: closed by the relay: revoked (the right has ended, or the device or the account was taken away)"
     )
 
 
