@@ -36,8 +36,8 @@ PAGE = Path("docs/api/openapi.yaml")
 
 _WAITS = {
     409: ("idempotency_running",),
-    429: ("rate_limited", "session_limit"),
-    503: ("unavailable",),
+    429: ("rate_limited", "session_limit", "slow_down", "feed_limit"),
+    503: ("unavailable", "node_leaving"),
 }
 """Refusals that say when to try again."""
 
@@ -79,7 +79,7 @@ def document() -> Document:
         "paths": _paths(rows, told),
         "components": {
             "securitySchemes": {"accessToken": _ACCESS_TOKEN},
-            "parameters": {"IdempotencyKey": _IDEMPOTENCY_KEY},
+            "parameters": {"IdempotencyKey": _IDEMPOTENCY_KEY, "LastEventId": _LAST_EVENT_ID},
             "headers": {"RetryAfter": _RETRY_AFTER},
             "responses": dict(_shared(rows.values())),
             "schemas": {"Problem": _PROBLEM, **schemas(_bodies(rows.values()), told)},
@@ -107,6 +107,13 @@ _IDEMPOTENCY_KEY = {
     "in": "header",
     "description": "The caller's own name for this act. Sent again with the same body it makes nothing new and tells what was made.",
     "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": "^[!-~](?:[ -~]*[!-~])?$"},
+}
+
+_LAST_EVENT_ID = {
+    "name": "Last-Event-ID",
+    "in": "header",
+    "description": "The id of the last event that was seen, on any node: the stream goes on behind it.",
+    "schema": {"type": "string"},
 }
 
 _RETRY_AFTER = {
@@ -151,6 +158,8 @@ def _operation(tag: str, row: Operation, told: Mapping[str, str]) -> Document:
     parameters = [*_in_path(row.path, told), *(_in_query(row.query, told) if row.query else ())]
     if row.repeatable:
         parameters.append({"$ref": "#/components/parameters/IdempotencyKey"})
+    if row.streams:
+        parameters.append({"$ref": "#/components/parameters/LastEventId"})
     found: Document = {"tags": [tag], "operationId": row.name, "summary": summary}
     if words != summary:
         found["description"] = words
@@ -192,6 +201,11 @@ def _in_query(kind: type[msgspec.Struct], told: Mapping[str, str]) -> Iterator[D
 def _success(row: Operation) -> Document:
     if row.answers is None:
         return {"description": "Done."}
+    if not issubclass(row.answers, msgspec.Struct):
+        return {
+            "description": prose(row.answers.__doc__),
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        }
     found: Document = {"description": prose(row.answers.__doc__), "content": _json(row.answers)}
     if row.max_age_s:
         kept = {"schema": {"const": f"max-age={row.max_age_s}"}}
@@ -248,7 +262,8 @@ def _json(kind: type[msgspec.Struct]) -> Document:
 
 def _bodies(rows: Iterable[Iterable[Operation]]) -> list[type[msgspec.Struct]]:
     """Each once. Two of one name would be one schema."""
-    found = {kind for those in rows for row in those for kind in (row.takes, row.answers) if kind is not None}
+    kinds = (kind for those in rows for row in those for kind in (row.takes, row.answers))
+    found = {kind for kind in kinds if kind is not None and issubclass(kind, msgspec.Struct)}
     assert len({kind.__name__ for kind in found}) == len(found), sorted(kind.__name__ for kind in found)
     return sorted(found, key=lambda kind: kind.__name__)
 

@@ -6,6 +6,8 @@ from bothy_server.cluster.app.inbox import InboxLimits
 from bothy_server.cluster.app.node_registry import RegistryLimits
 from bothy_server.cluster.domain import drain as drain_rule
 from bothy_server.cluster.domain import listener as listener_rule
+from bothy_server.events.app.feeds import FeedLimits
+from bothy_server.events.app.replay import ReplayLimits
 from bothy_server.hosts.adapters.sockets.limits import ControlLimits
 from bothy_server.hosts.app.pairing import PairingLimits
 from bothy_server.hosts.domain import duplicates
@@ -66,6 +68,20 @@ def tail(settings: Settings) -> TailLimits:
         settings.database.listen_reconnect_backoff_cap,
         settings.database.transaction_timeout,
         settings.event_log.batch,
+    )
+
+
+def feeds(settings: Settings) -> FeedLimits:
+    """Of what pages are told."""
+    events = settings.events
+    return FeedLimits(
+        per_person=events.max_per_person,
+        per_node=events.max_per_node,
+        waiting=events.max_waiting,
+        comment_interval=events.comment_interval,
+        presence_interval=events.presence_interval,
+        retry=events.retry,
+        replay=ReplayLimits(events.max_replayed, settings.event_log.batch),
     )
 
 

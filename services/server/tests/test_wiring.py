@@ -87,7 +87,8 @@ async def get(address, path):
 
 def test_every_store_has_its_adapter():
     features = (
-        importlib.import_module(f"bothy_server.{name}.app") for name in ("cluster", "hosts", "identity", "terminal")
+        importlib.import_module(f"bothy_server.{name}.app")
+        for name in ("cluster", "events", "hosts", "identity", "terminal")
     )
     names = (each.name for app in features for each in pkgutil.iter_modules(app.__path__, f"{app.__name__}."))
     ports = {each for each in defined(*map(importlib.import_module, names)) if each.__name__.endswith("Store")}
@@ -106,7 +107,7 @@ def test_every_signal_has_a_handler_and_a_spelling():
 # ---- by mode and role -----------------------------------------------------------------------------------------------
 
 EVERYWHERE = {"health", "internal_listener", "node_status"}
-NODE = EVERYWHERE | {"dispatcher", "event_tail", "keys", "presence", "public_listener", "tasks", "traffic"}
+NODE = EVERYWHERE | {"dispatcher", "event_tail", "feeds", "keys", "presence", "public_listener", "tasks", "traffic"}
 MULTI = {"signals", "terminal_ephemeral"}
 
 
@@ -138,7 +139,7 @@ async def test_terminal_signals_wiring_of_a_worker(database_url, tmp_path, mode)
     before = own_tasks()
     async with Lifecycle() as parts:
         address = await wiring.start_worker(made(database_url, tmp_path, cluster={"mode": mode}), parts)
-        assert (own_tasks() - before) & (NODE | MULTI | {"sweep"}) == EVERYWHERE | {"sweep"}
+        assert (own_tasks() - before) & (NODE | MULTI | {"sweep"}) == EVERYWHERE | {"event_tail", "sweep"}
         for path in ("/livez", "/readyz", "/metrics"):
             assert (await get(address, path)).status_code == 200
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from bothy_server.platform.uvicorn_takeover import TakeoverHttpProtocol
+
+ABORT = "bothy.abort"
+"""Extension of the scope: drop the connection now, with what its peer did not take."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,6 +71,7 @@ class BoundedHttpProtocol(TakeoverHttpProtocol):
     def on_headers_complete(self) -> None:
         """The head is here."""
         self._head_bytes = None
+        cast(dict[str, Any], self.scope)["extensions"] = {ABORT: self.transport.abort}
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

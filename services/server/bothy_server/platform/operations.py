@@ -6,7 +6,7 @@ A feature's HTTP adapter is a class whose methods carry :func:`operation` and a 
     async def create_host(self, call: Call[HostWanted]) -> HostBody: ...
 
 The annotations say what the body is, who may call (:class:`Call`: a signed-in person; :class:`AnonymousCall`: anybody) and
-what the answer is. The routes (``rest_api.py``) and ``docs/api/openapi.yaml`` are made from the same table.
+what the answer is; an operation that answers an :class:`EventStream` goes on telling. The routes (``rest_api.py``) and ``docs/api/openapi.yaml`` are made from the same table.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import msgspec
 
 from bothy_server.kernel.caller import Caller, RepeatKey
 from bothy_server.kernel.problems import Problem
+from bothy_server.platform.server_sent_events import EventStream
 from bothy_wire.ids import parse_id
 
 Body = TypeVar("Body", bound=msgspec.Struct | None)
@@ -62,10 +63,13 @@ class AnonymousCall(Generic[Body]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(AnonymousCall[Body]):
-    """The same of a signed-in person. ``repeat`` is there when the operation is repeatable and the caller named the act."""
+    """The same of a signed-in person. ``repeat`` is there when the operation is repeatable and the caller named the act,
+    ``last_event_id`` when they continue a stream.
+    """
 
     caller: Caller
     repeat: RepeatKey | None
+    last_event_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ class Operation:
     words: str
     takes: type[msgspec.Struct] | None
     query: type[msgspec.Struct] | None
-    answers: type[msgspec.Struct] | None
+    answers: type[msgspec.Struct | EventStream] | None
     refuses: Mapping[int, tuple[str, ...]]
     signed_in: bool
     repeatable: bool
@@ -89,6 +93,11 @@ class Operation:
     def guessable(self) -> bool:
         """Whether a stranger may try values on it: its calls are counted by the client's network."""
         return not self.signed_in and self.takes is not None
+
+    @property
+    def streams(self) -> bool:
+        """Whether its answer goes on until one of both ends has enough."""
+        return self.answers is EventStream
 
     def all_refusals(self) -> dict[int, tuple[str, ...]]:
         """By status: its own, and those of every operation of its kind."""

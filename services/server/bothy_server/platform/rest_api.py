@@ -24,10 +24,11 @@ from bothy_server.platform.client_address import Network, client_address, forwar
 from bothy_server.platform.client_rates import ClientRates, client_network
 from bothy_server.platform.http import bearer_token, decode_json, json_response, read_body
 from bothy_server.platform.operations import AnonymousCall, Call, Operation, operations_of
+from bothy_server.platform.server_sent_events import EventStream
 
 LONGEST_KEY = 128
 """Characters of an ``Idempotency-Key``."""
-_BARE = re.compile(r"true|false|0|-?[1-9][0-9]{0,17}")
+_BARE = re.compile(r"true|false|0|-?[1-9][0-9]{0,18}")
 
 _log = logging.getLogger(__name__)
 
@@ -63,11 +64,11 @@ class RestApi:
         return route
 
     async def _answer(self, acts: Mapping[str, _Bound], request: Request) -> Response:
-        method = "GET" if request.method == "HEAD" else request.method
-        if method not in acts:
-            allowed = sorted({*acts, *({"HEAD"} if "GET" in acts else ())})
+        with_head = "GET" in acts and not acts["GET"][0].streams
+        allowed = sorted({*acts, *({"HEAD"} if with_head else ())})
+        if request.method not in allowed:
             raise HTTPException(405, headers={"allow": ", ".join(allowed)})
-        row, act = acts[method]
+        row, act = acts["GET" if request.method == "HEAD" else request.method]
         try:
             answer = await act(await self._call(row, request))
         except Problem as problem:
@@ -77,7 +78,7 @@ class RestApi:
             _tell(row, 503, "unavailable")
             raise
         _tell(row, row.status, None)
-        response = Response(status_code=row.status) if row.answers is None else json_response(answer, row.status)
+        response = _response(row, answer)
         if row.max_age_s:
             response.headers["cache-control"] = f"max-age={row.max_age_s}"
         return response
@@ -93,12 +94,26 @@ class RestApi:
         if caller is None:
             return AnonymousCall(body=body, path=request.path_params, query=query, address=address)
         repeat = _repeat_key(request, raw, self.repeat_window) if row.repeatable else None
-        return Call(body=body, path=request.path_params, query=query, address=address, caller=caller, repeat=repeat)
+        return Call(
+            body=body,
+            path=request.path_params,
+            query=query,
+            address=address,
+            caller=caller,
+            repeat=repeat,
+            last_event_id=request.headers.get("last-event-id"),
+        )
 
     def _address(self, request: Request) -> str:
         assert request.client is not None
         chain = forwarded_chain(request.headers.getlist("x-forwarded-for"))
         return client_network(client_address(request.client.host, chain, self.trusted))
+
+
+def _response(row: Operation, answer: Any) -> Response:
+    if row.answers is None:
+        return Response(status_code=row.status)
+    return answer.response() if isinstance(answer, EventStream) else json_response(answer, row.status)
 
 
 def _tell(row: Operation, status: int, code: str | None) -> None:

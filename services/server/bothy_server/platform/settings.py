@@ -227,6 +227,27 @@ class EventLog(Group):
         return self
 
 
+class Events(Group):
+    """What pages are told of while it happens."""
+
+    comment_interval: Seconds = 10
+    """A reader of events hears something at least this often, so that nothing between takes the connection for dead."""
+    retry: Seconds = 2
+    """What a reader whose connection ended is told to wait before it comes again."""
+    presence_interval: Seconds = 1
+    """Changes of the presence of hosts are looked for this often."""
+    stall_timeout: Seconds = 30
+    """A reader that takes nothing for this long while something waits for it is cut."""
+    max_waiting: Count = 512
+    """Events that wait for one reader; one that lets more wait is cut, and comes again with its id."""
+    max_replayed: Count = 10_000
+    """A reader that was away for more events than this reads everything anew."""
+    max_per_person: Count = 16
+    """Readers of one person on a node."""
+    max_per_node: Count = 1024
+    """Readers on a node."""
+
+
 class Secrets(Group):
     """The server's signing keys."""
 
@@ -421,6 +442,7 @@ class Settings(Group):
     server: Server = Server()
     database: Database = required()
     event_log: EventLog = EventLog()
+    events: Events = Events()
     secrets: Secrets = required()
     terminal: Terminal = Terminal()
     hosts: Hosts = Hosts()

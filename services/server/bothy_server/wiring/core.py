@@ -12,6 +12,7 @@ from bothy_server.cluster.adapters.postgres.listener import EphemeralListener
 from bothy_server.cluster.adapters.postgres.signals import Notify, NotifySignals, notifier
 from bothy_server.cluster.app.dispatcher import Dispatcher
 from bothy_server.cluster.app.ports import SignalHandler
+from bothy_server.events.app.feeds import Feeds
 from bothy_server.hosts.app.control_links import ControlLinks
 from bothy_server.hosts.app.host_signals import HostSignals
 from bothy_server.hosts.app.presence import Presence
@@ -47,6 +48,7 @@ class Core:
     telemetry: OtelTelemetry
     signals: LocalSignals | NotifySignals
     tail: EventLogTail
+    feeds: Feeds
     dispatcher: Dispatcher
     handlers: tuple[HostSignals, SessionSignals]
     notify: Notify
@@ -101,6 +103,7 @@ def node_core(base: Foundation, tokens: KeyStoreTokens, metrics: Metrics, tasks:
         telemetry,
         signals,
         tail,
+        Feeds(uow, clock, presence.all, limits.feeds(settings)),
         dispatcher,
         handlers,
         notify,
@@ -123,6 +126,7 @@ async def hear(base: Foundation, core: Core, parts: Lifecycle) -> EphemeralListe
         await listener.started.wait()
     for handler in core.handlers:
         core.tail.subscribe(handler)
+    core.tail.subscribe(core.feeds)
     parts.own("event_tail", core.tail.run())
     await core.tail.settled()
     return listener

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bothy_server.cluster.app.node_registry import NodeRegistry
 from bothy_server.cluster.domain.drain import Left
+from bothy_server.events.app.feeds import Feeds
 from bothy_server.hosts.adapters.sockets.control import ControlSockets
 from bothy_server.identity.adapters.keystore.store import KeyStoreError
 from bothy_server.identity.app.ports import TokenInvalid
@@ -40,6 +41,7 @@ class NodeLeaving:
     listener: Listener
     control_sockets: ControlSockets
     switchboard: Switchboard
+    feeds: Feeds
     sweep: Sweep | None
     stop: Callable[[], None]
 
@@ -48,6 +50,7 @@ class NodeLeaving:
         self.health.drain()
         self.registry.drain()
         self.switchboard.drain()
+        self.feeds.drain()
         if self.sweep is not None:
             self.sweep.halt()
 

@@ -30,7 +30,7 @@ from bothy_server.terminal.adapters.sockets.side import SideSockets
 from bothy_server.terminal.app.admission import Admission
 from bothy_server.terminal.app.switchboard import Switchboard
 from bothy_server.wiring import figures, shared_use_cases
-from bothy_server.wiring.core import hear, node_core
+from bothy_server.wiring.core import Core, hear, node_core
 from bothy_server.wiring.in_sight import serve, wait_in_sight
 from bothy_server.wiring.leaving import REASON, NodeLeaving, may_drain
 from bothy_server.wiring.membership import enter, registry, this_process
@@ -64,6 +64,7 @@ async def start_node(settings: Settings, parts: Lifecycle) -> Node:
     await parts.start("switchboard", _quiet_at_the_end(core.switchboard))
     parts.own("traffic", core.traffic.run())
     parts.own("presence", core.presence.run())
+    parts.own("feeds", core.feeds.run())
     ear = await hear(base, core, parts)
     control_sockets = ControlSockets(
         Identify(core.uow, core.tokens, base.clock, settings.server.public_origins),
@@ -103,10 +104,12 @@ async def start_node(settings: Settings, parts: Lifecycle) -> Node:
     app = public_app(base, core, node_id, control_sockets, side_sockets)
     listener = await serve(parts, "public_listener", Listener(app, settings.server.listen, limits.http(settings)))
     linger = settings.server.stop_linger
-    await parts.start("sockets", _leaving(sight.health, core.switchboard, control_sockets, side_sockets, linger))
+    await parts.start("sockets", _leaving(sight.health, core, control_sockets, side_sockets, linger))
     own = partial(figures.own, base, core, control_sockets, side_sockets, ear)
     entry = registry(base, core.uow, this_process(base, listener.address, node_id), own, partial(_hear_keys, keeper))
-    leaving = NodeLeaving(sight.health, entry, listener, control_sockets, core.switchboard, sweeping, parts.stop)
+    leaving = NodeLeaving(
+        sight.health, entry, listener, control_sockets, core.switchboard, core.feeds, sweeping, parts.stop
+    )
     drain = Drain(leaving, base.clock, limits.drain(settings))
     core.tail.subscribe(DrainOrders(core.uow, node_id, drain.begin))
     await enter(base, parts, sight.health, entry)
@@ -138,14 +141,15 @@ async def _quiet_at_the_end(switchboard: Switchboard) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _leaving(
-    health: Health, switchboard: Switchboard, control_sockets: ControlSockets, side_sockets: SideSockets, linger: float
+    health: Health, core: Core, control_sockets: ControlSockets, side_sockets: SideSockets, linger: float
 ) -> AsyncIterator[None]:
-    """At the end every socket that is left is told that the node leaves, and has ``linger`` seconds to take it."""
+    """At the end everybody who is left is told that the node leaves, and has ``linger`` seconds to take it."""
     yield
     health.leave()
+    core.feeds.drain()
     control_sockets.close_all(CloseCode.RESTART, REASON)
-    switchboard.close_all(CloseCode.RESTART, REASON)
-    await switchboard.emptied(linger)
+    core.switchboard.close_all(CloseCode.RESTART, REASON)
+    await core.switchboard.emptied(linger)
     side_sockets.heartbeat.stop()
 
 

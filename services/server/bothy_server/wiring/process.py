@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from bothy_server.cluster.adapters.postgres.nodes import PostgresNodeStore
 from bothy_server.cluster.app.node_registry import NodeStore
+from bothy_server.events.adapters.postgres.log import PostgresLogStore
+from bothy_server.events.adapters.postgres.sights import PostgresSightStore
+from bothy_server.events.app.ports import LogStore, SightStore
 from bothy_server.hosts.adapters.postgres.hosts import PostgresHostStore
 from bothy_server.hosts.app.ports import HostStore
 from bothy_server.identity.adapters.postgres.attempts import PostgresAttemptStore
@@ -60,6 +63,8 @@ STORES: StoreFactories = {
     CarriedStore: PostgresCarriedStore,
     SweepStore: PostgresSweepStore,
     NodeStore: PostgresNodeStore,
+    SightStore: PostgresSightStore,
+    LogStore: PostgresLogStore,
 }
 
 

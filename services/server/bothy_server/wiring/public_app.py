@@ -7,6 +7,7 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, WebSocketRoute
 
 from bothy_server import limits
+from bothy_server.events.adapters.http.events import Events
 from bothy_server.hosts.adapters.http.hosts import Hosts
 from bothy_server.hosts.adapters.sockets.control import ControlSockets
 from bothy_server.hosts.app.directory import Directory
@@ -34,8 +35,10 @@ from bothy_server.identity.app.ports import TokenInvalid
 from bothy_server.identity.app.step_up import StepUp
 from bothy_server.identity.domain.tokens import ProbeToken
 from bothy_server.platform.client_rates import ClientRates
+from bothy_server.platform.console import Console
 from bothy_server.platform.edge_probe import EdgeProbe
 from bothy_server.platform.http import SecurityHeaders, exception_handlers
+from bothy_server.platform.page_reports import PageReports
 from bothy_server.platform.rest_api import RestApi
 from bothy_server.terminal.adapters.http.sessions import TerminalSessions, not_upgraded
 from bothy_server.terminal.adapters.sockets.side import SideSockets
@@ -52,7 +55,7 @@ from bothy_wire.limits import CONTROL_PATH, data_path, stream_path
 def public_app(
     base: Foundation, core: Core, node_id: NodeId, control_sockets: ControlSockets, side_sockets: SideSockets
 ) -> Starlette:
-    """REST and the three sockets."""
+    """REST, the three sockets and the console."""
     settings, clock, uow, tokens = base.settings, base.clock, core.uow, core.tokens
     client_rates = ClientRates(settings.identity.address_rate, settings.identity.max_addresses, clock.monotonic)
     core.metrics.gauge("bothy.rest.rate_limited", "Calls refused by the client's network", lambda: client_rates.refused)
@@ -91,7 +94,10 @@ def public_app(
             HostGrants(Grants(uow, clock, RightLosses())),
             TerminalSessions(sessions, OwnerSessions(uow)),
             AuditReading(Audit(uow, settings.identity.audit_scan)),
+            Events(core.feeds, settings.events.retry, settings.events.stall_timeout),
         ),
+        PageReports(core.metrics).route(),
+        *Console(settings.server.public_origins).routes(),
     ]
     handlers = dict(exception_handlers(settings.database.retry_after))
     app = Starlette(routes=routes, middleware=[Middleware(SecurityHeaders)], exception_handlers=handlers)

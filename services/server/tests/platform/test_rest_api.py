@@ -225,6 +225,11 @@ def test_text_becomes_what_the_parameter_is(client, things):
     assert things.calls[0].asked(Asked) == Asked(all=True, at_most=3, since=since, thing_id=thing_id, word="1")
 
 
+def test_the_largest_number_of_the_database_is_a_number(client, things):
+    assert client.get(f"/things?at-most={(1 << 63) - 1}").status_code == 200
+    assert things.calls[0].asked(Asked).at_most == (1 << 63) - 1
+
+
 @pytest.mark.parametrize(
     "query",
     [

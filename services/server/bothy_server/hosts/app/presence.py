@@ -96,6 +96,10 @@ class Presence:
         """How many hosts are."""
         return self._view.connected_hosts(self._clock.monotonic())
 
+    def all(self) -> dict[HostId, presence.Presence]:
+        """The word for a person of each of them."""
+        return self._view.all(self._clock.monotonic())
+
     def of(self, host_id: HostId) -> presence.Presence:
         """The word for a person."""
         return self._view.presence(host_id, self._clock.monotonic())

@@ -83,6 +83,11 @@ class PresenceView:
         """Whether an open or attach may be tried: a connection is held here, or a remote one counts."""
         return self.presence(host_id, now) is not Presence.OFFLINE
 
+    def all(self, now: float) -> dict[HostId, Presence]:
+        """The word of every host that is :meth:`connected`."""
+        words = ((host_id, self.presence(host_id, now)) for host_id in self._hosts)
+        return {host_id: word for host_id, word in words if word is not Presence.OFFLINE}
+
     def connected_hosts(self, now: float) -> int:
         """How many hosts are :meth:`connected`."""
         return sum(self.connected(host_id, now) for host_id in self._hosts)

@@ -1,0 +1,1 @@
+"""The technologies of events: REST, PostgreSQL."""

@@ -1,0 +1,1 @@
+"""Reading the event log, and who may see what of it."""

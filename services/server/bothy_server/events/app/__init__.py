@@ -1,0 +1,1 @@
+"""Use cases of events and the ports that they need."""
