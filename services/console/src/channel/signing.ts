@@ -14,6 +14,7 @@ export type Purpose =
   | "device-login" // challenge, device id
   | "device-step-up" // challenge, device id, purpose, host id, profile, session user
   | "invite-redeem" // hash of the invite code, signing key, channel key, device name, "browser"
+  | "passkey-add" // challenge, SHA-256 of the attestation object, name of the passkey
   | "passkey-login" // challenge, signing key, channel key, device name
   | "device-ask"; // signing key, channel key, device name
 
