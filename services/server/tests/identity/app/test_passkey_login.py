@@ -200,15 +200,12 @@ async def test_a_login_and_the_revocation_of_its_browser_never_wait_in_a_ring(lo
     )
     devices = Devices(rows.uow, Invites(clock, 60), RightLosses())
     challenge, _ = await login.challenge()
-    async with asyncio.TaskGroup() as tasks:
-        async with rows.uow() as unit:
-            await unit.connection.execute(
-                text("SELECT FROM passkeys WHERE device_id = :id FOR UPDATE"), {"id": device_id}
-            )
-            signing_in = tasks.create_task(login.login(person.answer(challenge), browser(challenge, keys)))
-            await rows.blocked()
-            tasks.create_task(devices.revoke(device_id))
-            await rows.blocked(2)
+    async with asyncio.TaskGroup() as tasks, rows.uow() as unit:
+        await unit.connection.execute(text("SELECT FROM passkeys WHERE device_id = :id FOR UPDATE"), {"id": device_id})
+        signing_in = tasks.create_task(login.login(person.answer(challenge), browser(challenge, keys)))
+        await rows.blocked()
+        tasks.create_task(devices.revoke(device_id))
+        await rows.blocked(2)
     assert signing_in.result().device_id == device_id
     (found,) = await rows.run("SELECT revoked_at IS NULL FROM devices WHERE id = :id", id=device_id)
     assert tuple(found) == (False,)
