@@ -83,6 +83,7 @@ class Sweep:
         self._sight = Sight(limits.presence_window, limits.interval)
         self._halted = False
         self._woken = asyncio.Event()
+        self._next_round = 0.0
 
     def halt(self) -> None:
         """No round begins any more: the node drains, and ends no row (N2)."""
@@ -101,10 +102,10 @@ class Sweep:
         """Sweep until cancelled; a database that is away is tried again at the next round."""
         while True:
             self._woken.clear()
-            pause = self._limits.interval
+            begun = self._clock.monotonic()
+            self._next_round = begun + self._limits.interval
             try:
                 ended = 0 if self._halted else await self.once()
-                pause = pause if self._halted else await self._pause()
             except StorageUnavailable:
                 _log.warning("sweep skipped: the database does not answer")
             except Exception:  # noqa: BLE001 - a defect in one round must not end the node that sweeps
@@ -112,36 +113,39 @@ class Sweep:
             else:
                 if ended:
                     _log.info("sweep ended sessions", extra={"bothy.sessions": ended})
-            await self._sleep(pause)
+            await self._sleep_since(begun)
 
     async def once(self) -> int:
         """One round; how many sessions it ended. Nothing when another process is in the middle of its own."""
-        ended = 0
-        while True:
-            found = await self._end_some()
-            if found is None:
-                return ended
-            ended += found
-            if found < self._limits.batch:
-                break
-        for prune in self._prunes:
+        ended, alone = await self._end_all()
+        await self._see_next_end()  # before what may take long, or fail
+        for prune in self._prunes if alone else ():
             await prune()
         return ended
 
-    async def _pause(self) -> float:
-        """Seconds until the next round, unless it is woken."""
+    async def _end_all(self) -> tuple[int, bool]:
+        ended = 0
+        while (found := await self._end_some()) is not None:
+            ended += found
+            if found < self._limits.batch:
+                return ended, True
+        return ended, False
+
+    async def _see_next_end(self) -> None:
         async with self._uow() as unit:
             due = await unit.of(SweepStore).next_end()
-        return self._limits.interval if due is None else min(due, self._limits.interval)
+        if due is not None:
+            self._next_round = min(self._next_round, self._clock.monotonic() + due)
 
-    async def _sleep(self, pause: float) -> None:
-        begun = self._clock.monotonic()
-        timer = self._clock.call_at(begun + max(pause, _SHORTEST_SLEEP), self._woken.set)
+    async def _sleep_since(self, begun: float) -> None:
+        """Until the next round, or until woken, and not too soon after the last one began."""
+        earliest = begun + _SHORTEST_SLEEP
+        timer = self._clock.call_at(max(self._next_round, earliest), self._woken.set)
         try:
             await self._woken.wait()
         finally:
             timer.cancel()
-        await self._clock.sleep_until(begun + _SHORTEST_SLEEP)
+        await self._clock.sleep_until(earliest)
 
     async def _end_some(self) -> int | None:
         try:

@@ -225,6 +225,16 @@ async def test_it_sleeps_until_the_next_end_and_not_for_the_whole_interval(rows,
     running.cancel()
 
 
+async def test_it_knows_the_next_end_also_when_what_others_forget_fails(rows, guest):
+    async def prune():
+        raise ValueError("broken")
+
+    await grant(rows, *guest, for_s=4)
+    running = asyncio.create_task(new_sweep(rows, prunes=[prune]).run())
+    assert 3 < await rows.clock.wait_for_timer() <= 4
+    running.cancel()
+
+
 async def test_a_row_that_is_due_and_being_written_is_tried_again_soon(rows, guest):
     device, host = guest
     await grant(rows, device, host)
