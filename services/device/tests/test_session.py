@@ -214,7 +214,9 @@ def test_a_close_is_told_behind_the_output(world):
     assert world.feed(Closed(4100, "revoked")) == []
     (leave,) = world.feed(Written(10))
     assert leave == Leave(
-        255, "closed by the relay: revoked (the right has ended, or the device or the account was taken away)", reason="revoked"
+        255,
+        "closed by the relay: revoked (the right has ended, or the device or the account was taken away)",
+        reason="revoked",
     )
 
 

@@ -132,7 +132,13 @@ class FakeDevice:
         return await self.rest("POST", f"/hosts/{host_id}{path}", {**(body or {}), "step_up_id": step_up_id}, url=url)
 
     async def act(
-        self, purpose: str, path: str, body: dict[str, Any] | None = None, *, url: str | None = None, key: str | None = None
+        self,
+        purpose: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        *,
+        url: str | None = None,
+        key: str | None = None,
     ) -> Answer:
         """An act about the relay or the account, with a fresh step-up of the purpose."""
         step_up_id = await self.step_up(purpose, url=url)
