@@ -141,6 +141,19 @@ async def dial(world: TappedWorld, session_id: str, token: str, prove: Prove) ->
     return 0
 
 
+def events(world: TappedWorld, token: str) -> str:
+    """The feed of events from its beginning until it tells of the session that is open."""
+    headers, told = {"Authorization": f"Bearer {token}", "Last-Event-ID": "0"}, ""
+    (running,) = world.sql("SELECT id FROM terminal_sessions WHERE state = 'active'")
+    with httpx.stream("GET", f"{world.edge}/api/v1/events", headers=headers, timeout=30, trust_env=False) as answer:
+        for piece in answer.iter_text():
+            told += piece
+            if running in told:
+                break
+    assert running in told
+    return told
+
+
 def by_its_key(world: TappedWorld, session_id: str, token: str, key: Ed25519PrivateKey) -> Prove:
     """What only the holder of the device's key can make."""
     hashed = hashlib.sha256(token.encode()).digest()
@@ -187,8 +200,10 @@ def test_nothing_typed_or_shown_and_no_key_is_in_any_of_it(world: TappedWorld) -
     private = [*own, *(base64.b64decode(each[name]) for each in keys for name in ("signing_key", "channel_key"))]
     private += [each.key.private_bytes_raw() for each in load_keys(world.folder / "keys")]
     assert len(private) == 5
+    told = events(world, seen.of_kind("access")[-1])
     for secret in (world.typed.encode(), world.printed.encode(), *private):
         assert not seen.holds(secret)
+        assert secret not in told.encode()
     for code in (world.unused_invite, world.unused_pairing_code):
         assert not seen.holds(code.encode())
         assert not seen.holds(normal_code(code).encode())
