@@ -138,6 +138,26 @@ def _another_device(talk: Talk) -> None:
     talk.to_host()
 
 
+def _known_by_its_resume(talk: Talk) -> None:
+    """The host says nothing under a lineage but that it resumes it; that is enough to know that it has it."""
+    for number, resume in enumerate(("exact", "repaint")):
+        lineage = bytes(15) + bytes([number])
+        talk.meet()
+        talk.host("accept", resume="new", lineage=lineage, output_position=0, now=talk.now)
+        talk.to_device()
+        talk.to_host()
+        talk.part()
+        talk.meet()
+        talk.host("accept", resume=resume, lineage=lineage, output_position=0, now=talk.now)
+        talk.to_device()
+        talk.device("write", data=b"never sent")
+        talk.part()
+        talk.meet()
+        talk.host("accept", resume="new", lineage=b"another" + lineage[7:], output_position=0, now=talk.now)
+        talk.to_device()
+        talk.part()
+
+
 def _flood(talk: Talk) -> None:
     talk.open("new", bytes(16), 0)
     printed = bytes(byte % 251 for byte in range(6_000))
@@ -272,6 +292,7 @@ SCENES: dict[str, Callable[[Talk], None]] = {
     "exact": _exact,
     "repaint": _repaint,
     "another device typed meanwhile": _another_device,
+    "a lineage that is known by its resume": _known_by_its_resume,
     "flood": _flood,
     "paste beyond the window": _paste,
     "resize": _resize,

@@ -228,7 +228,6 @@ export class DeviceEnd {
 
   async #events(pairing: Pairing, message: Bytes, now: number): Promise<DeviceEvent[]> {
     const { state } = pairing;
-    if (this.#pairing !== pairing) return [];
     switch (state.kind) {
       case "greeting":
         return this.#answered(pairing, state, message, now);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import type { Bytes } from "../../src/channel/bytes.ts";
+import { type Bytes, utf8 } from "../../src/channel/bytes.ts";
 import { DeviceEnd } from "../../src/channel/device_end.ts";
 import { ChannelError, LocalError } from "../../src/channel/errors.ts";
 import { CipherState, newChannelKey } from "../../src/channel/noise.ts";
@@ -47,8 +47,8 @@ class Peer {
     return peer;
   }
 
-  /** Pairs, and answers: a new lineage with output from 0, or `resume` of it. */
-  async message2(resume: "new" | "exact" = "new"): Promise<Bytes> {
+  /** Pairs, and answers: a new lineage, or the resume of it. */
+  async message2(resume: "new" | "exact" = "new", position = 0): Promise<Bytes> {
     await this.end.pair("token", 80, 24, 0);
     const [message1] = await this.end.takeOutgoing();
     const { gives } = await python.call("peer", {
@@ -57,7 +57,7 @@ class Peer {
       message1: hex(message1!),
       resume,
       lineage: "00".repeat(16),
-      output_position: 0,
+      output_position: position,
       input_received: 0,
     });
     this.#sealer = new Sealer(new CipherState(bytes(gives.to_device)));
@@ -80,8 +80,13 @@ class Peer {
   }
 }
 
+/** Long enough for WebCrypto to have a message in its hands, too short for it to be done. */
+async function underWay(): Promise<void> {
+  for (let turn = 0; turn < 12; turn++) await undefined;
+}
+
 function data(text: string): Record {
-  return { kind: "data", data: new TextEncoder().encode(text) };
+  return { kind: "data", data: utf8(text) };
 }
 
 test("a burst is opened in its order, and caughtUp waits for all of it", async () => {
@@ -113,23 +118,48 @@ test("what goes out leaves in the order of the calls", async () => {
   assert.deepEqual(order, [...order].sort((one, other) => one - other));
 });
 
-test("what a lost pairing still opens is not shown, and its failure is nobody's", async () => {
-  const peer = await Peer.opened();
-  const late = peer.end.receive(await peer.seal(data("late")), 2);
-  const forged = peer.end.receive(new Uint8Array(40), 2);
-  peer.end.unpaired();
-  assert.deepEqual(await Promise.all([late, forged]), [[], []]);
-  await peer.end.receive(await peer.message2("exact"), 3);
-  assert.deepEqual(await peer.say(data("late")), [{ kind: "output", data: bytes(hex(Buffer.from("late"))) }]);
+test("what a lost pairing still opens is not shown", async () => {
+  for (const begun of [true, false]) {
+    const peer = await Peer.opened();
+    await peer.say(data("shown"));
+    peer.end.processed(5);
+    const late = peer.end.receive(await peer.seal(data(", late")), 2);
+    if (begun) await underWay();
+    peer.end.unpaired();
+    assert.deepEqual(await late, []);
+    await peer.end.receive(await peer.message2("exact", 5), 3);
+    assert.deepEqual(await peer.say(data(", late")), [{ kind: "output", data: utf8(", late") }]);
+  }
+});
+
+test("what fails to open behind the end of its pairing is nobody's failure", async () => {
+  for (const opened of [true, false]) {
+    const peer = await Peer.make();
+    const message2 = await peer.message2();
+    if (opened) await peer.end.receive(message2, 1);
+    const forged = peer.end.receive(new Uint8Array(100), 2);
+    await underWay();
+    peer.end.unpaired();
+    assert.deepEqual(await forged, []);
+  }
 });
 
 test("message 2 that opens too late opens no channel", async () => {
   const peer = await Peer.make();
   const answered = peer.end.receive(await peer.message2(), 1);
+  await underWay();
   peer.end.unpaired();
   assert.deepEqual(await answered, []);
   assert.equal(peer.end.open, false);
   assert.equal(peer.end.openedOnce, false);
+});
+
+test("an answer to a message 1 that is not made yet is the relay's fault", async () => {
+  const peer = await Peer.make();
+  const pairing = peer.end.pair("token", 80, 24, 0);
+  await assert.rejects(peer.end.receive(new Uint8Array(100), 0), ChannelError);
+  await pairing;
+  assert.deepEqual(await peer.end.takeOutgoing(), []);
 });
 
 test("what was sealed for a lost pairing is not given out, and is sent again", async () => {
@@ -166,6 +196,16 @@ test("output beyond the bound fails the channel, an exit needs no window", async
   const another = await Peer.opened();
   for (let sent = 0; sent < LIMITS.OUTPUT_WINDOW_BYTES; sent += piece.length) await another.say({ kind: "data", data: piece });
   await assert.rejects(another.say(data("x")), /window/);
+});
+
+test("no bound is used up by what was opened and shown", async () => {
+  const peer = await Peer.opened();
+  const piece = new Uint8Array(60_000);
+  for (let sent = 0; sent < 3 * LIMITS.OUTPUT_WINDOW_BYTES; sent += piece.length) {
+    await peer.say({ kind: "data", data: piece });
+    peer.end.processed(piece.length);
+  }
+  assert.equal(peer.end.open, true);
 });
 
 test("repaints beyond the bound fail the channel", async () => {
