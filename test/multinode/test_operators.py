@@ -20,12 +20,13 @@ WHERE = {"profile": "shell", "session_user": "alex-shell"}
 
 
 def operations():
-    """Every operation that a signed-in person may call, as method and path."""
+    """Every operation that a signed-in person may call, and that ends, as method and path."""
     for module in pkgutil.walk_packages(bothy_server.__path__, "bothy_server."):
         if ".adapters.http." in module.name:
             for kind in vars(importlib.import_module(module.name)).values():
                 if isinstance(kind, type) and kind.__module__ == module.name:
-                    yield from ((row.method, row.path) for row, _ in operations_of(kind) if row.signed_in)
+                    rows = (row for row, _ in operations_of(kind) if row.signed_in and not row.streams)
+                    yield from ((row.method, row.path) for row in rows)
 
 
 @pytest.fixture
@@ -86,11 +87,13 @@ def acts(host_id, session_id, owner_id, operator_id):
         ("GET", "/passkeys"): ({}, None, None),
         ("POST", "/passkeys"): ({}, {"name": "key", "credential": {}}, account),
         ("POST", "/passkeys/{passkey_id}/remove"): ({"passkey_id": NOTHING}, {}, account),
+        ("GET", "/nodes"): ({}, None, None),
         # What ends things comes last.
         ("POST", "/hosts/{host_id}/confirm"): (at, {"fingerprint": "SHA256:x"}, host),
         ("POST", "/hosts/{host_id}/state"): (at, {"state": "disabled"}, host),
         ("POST", "/hosts/{host_id}/pairing-codes"): (at, {}, host),
         ("POST", "/persons/{person_id}/state"): (of_owner, {"state": "disabled"}, relay),
+        ("POST", "/nodes/{node_id}/drain"): ({"node_id": NOTHING}, {}, relay),
         ("POST", "/auth/logout"): ({}, {}, None),
     }
     return {(method, f"/api/v1{path}"): act for (method, path), act in tried.items()}

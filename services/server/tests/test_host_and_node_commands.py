@@ -194,7 +194,7 @@ def test_a_node_is_asked_to_drain_by_its_id(run, database):
     assert "draining" in listed
     assert "0 hosts, 4 sides, 2 pairs" in listed
     refused = run("node", "drain", str(gone))
-    assert (refused.exit_code, refused.stderr) == (1, "bothy-server: the node has left\n")
+    assert (refused.exit_code, refused.stderr) == (1, "bothy-server: The node has left.\n")
 
 
 @pytest.mark.parametrize("words", [[], ["--self", str(uuid4())]])

@@ -11,7 +11,6 @@ import click
 from sqlalchemy.exc import DBAPIError
 
 from bothy_server import wiring
-from bothy_server.cluster.app.node_registry import CannotDrainError
 from bothy_server.identity.adapters.keystore.store import KeyStoreError
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import StorageUnavailable
@@ -60,7 +59,7 @@ def guarded(act: Callable[[], T]) -> T:
     """Turn what an operator can mend into lines without a traceback."""
     try:
         return act()
-    except (SettingsError, SchemaError, SchemaNewerError, KeyStoreError, ListenError, CannotDrainError) as error:
+    except (SettingsError, SchemaError, SchemaNewerError, KeyStoreError, ListenError) as error:
         fail(str(error))
     except Problem as problem:
         fail(problem.detail)

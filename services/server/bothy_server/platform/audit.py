@@ -28,6 +28,7 @@ AUDIT_ACTIONS: Mapping[str, frozenset[str]] = {
     "host.rename": frozenset({"renamed"}),
     "host.state": frozenset({"active", "disabled", "retired"}),
     "invite.create": frozenset({"created", "own"}),
+    "node.drain": frozenset({"asked"}),
     "passkey.add": frozenset({"added"}),
     "passkey.remove": frozenset({"device_revoked", "removed"}),
     "person.add": frozenset({"operator", "person"}),

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from bothy_server import limits
 from bothy_server.cluster.adapters.postgres.signals import notifier
 from bothy_server.cluster.app.node_registry import NodeDirectory
 from bothy_server.hosts.app.control_links import ControlLinks
@@ -68,7 +67,7 @@ async def admin(settings: Settings) -> AsyncIterator[Admin]:
             Transitions(uow, host_sessions),
             Naming(uow),
             Grants(uow, base.clock, RightLosses()),
-            NodeDirectory(uow, limits.registry(settings)),
+            shared_use_cases.nodes(base, uow),
             AuditLog(base.database, _AUDIT_BATCH),
             tell_keys_changed,
         )

@@ -7,6 +7,7 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, WebSocketRoute
 
 from bothy_server import limits
+from bothy_server.cluster.adapters.http.nodes import Nodes
 from bothy_server.events.adapters.http.events import Events
 from bothy_server.hosts.adapters.http.hosts import Hosts
 from bothy_server.hosts.adapters.sockets.control import ControlSockets
@@ -43,6 +44,7 @@ from bothy_server.platform.rest_api import RestApi
 from bothy_server.terminal.adapters.http.sessions import TerminalSessions, not_upgraded
 from bothy_server.terminal.adapters.sockets.side import SideSockets
 from bothy_server.terminal.app.open_session import Sessions
+from bothy_server.terminal.app.operator_sessions import OperatorSessions
 from bothy_server.terminal.app.owner_sessions import OwnerSessions
 from bothy_server.terminal.app.right_losses import RightLosses
 from bothy_server.wiring import shared_use_cases
@@ -92,8 +94,9 @@ def public_app(
             DeviceLoginOperations(device_logins),
             Hosts(Directory(uow, core.presence), pairing, Transitions(uow, core.host_sessions), Naming(uow), attempts),
             HostGrants(Grants(uow, clock, RightLosses())),
-            TerminalSessions(sessions, OwnerSessions(uow)),
+            TerminalSessions(sessions, OwnerSessions(uow), OperatorSessions(uow)),
             AuditReading(Audit(uow, settings.identity.audit_scan)),
+            Nodes(shared_use_cases.nodes(base, uow)),
             Events(core.feeds, settings.events.retry, settings.events.stall_timeout),
         ),
         PageReports(core.metrics).route(),

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from bothy_server import limits
+from bothy_server.cluster.app.node_registry import NodeDirectory
 from bothy_server.hosts.app.pairing import Pairing
 from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
+from bothy_server.identity.app.api import Act, spend_step_up
 from bothy_server.identity.app.devices import Devices
 from bothy_server.identity.app.invites import Invites
 from bothy_server.identity.app.login import Login
 from bothy_server.identity.app.people import People
+from bothy_server.kernel.caller import Caller
+from bothy_server.kernel.unit import Unit
 from bothy_server.platform.clock import ClusterClock
 from bothy_server.platform.settings import Settings
 from bothy_server.platform.unit_of_work import SqlUnitOfWork
 from bothy_server.terminal.app.host_sessions import HostSessions
 from bothy_server.terminal.app.right_losses import RightLosses
 from bothy_server.wiring.process import Foundation
+from bothy_wire.ids import StepUpId
 
 
 def tokens(base: Foundation) -> KeyStoreTokens:
@@ -39,6 +44,16 @@ def devices(base: Foundation, uow: SqlUnitOfWork) -> Devices:
 
 def _invites(base: Foundation) -> Invites:
     return Invites(base.clock, base.settings.identity.invite_ttl)
+
+
+async def operators_consent(unit: Unit, caller: Caller, step_up_id: StepUpId | None) -> None:
+    """Implements the cluster's port ``Consent``."""
+    await spend_step_up(unit, caller, step_up_id, Act("manage_relay"))
+
+
+def nodes(base: Foundation, uow: SqlUnitOfWork) -> NodeDirectory:
+    """The processes that share the database."""
+    return NodeDirectory(uow, operators_consent, limits.registry(base.settings))
 
 
 def login(base: Foundation, uow: SqlUnitOfWork, tokens: KeyStoreTokens) -> Login:

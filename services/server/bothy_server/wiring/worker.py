@@ -6,7 +6,6 @@ import logging
 
 from bothy_server import limits
 from bothy_server.cluster.adapters.postgres.signals import notifier
-from bothy_server.cluster.app.node_registry import NodeDirectory
 from bothy_server.cluster.domain import node as cluster_node
 from bothy_server.hosts.app.ports import HostStore
 from bothy_server.identity.app.attempts import AttemptStore
@@ -20,6 +19,7 @@ from bothy_server.platform.settings import Settings
 from bothy_server.platform.telemetry import Metrics
 from bothy_server.platform.unit_of_work import SqlUnitOfWork
 from bothy_server.terminal.app.sweep import Sweep
+from bothy_server.wiring import shared_use_cases
 from bothy_server.wiring.in_sight import wait_in_sight
 from bothy_server.wiring.membership import enter, registry, this_process
 from bothy_server.wiring.process import STORES, Foundation, foundation
@@ -69,6 +69,6 @@ def sweep(base: Foundation, uow: SqlUnitOfWork) -> Sweep:
     async def prune_events() -> int:
         return await prune(base.database, base.settings.event_log.retention, base.settings.event_log.batch)
 
-    nodes = NodeDirectory(uow, limits.registry(base.settings))
+    nodes = shared_use_cases.nodes(base, uow)
     prunes = [prune_proofs, prune_device_logins, prune_attempts, prune_codes, prune_grants, prune_events, nodes.prune]
     return Sweep(uow, base.clock, limits.sweep(base.settings), prunes)

@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from bothy_server.cluster.domain.node import WRITES_HEARD, Figures, HeldKeys, ListedNode, Node, NodeState
+from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.clock import Clock
-from bothy_server.kernel.unit import Event, StorageUnavailable, Unit, UnitOfWork
-from bothy_wire.ids import NodeId
+from bothy_server.kernel.problems import Problem
+from bothy_server.kernel.unit import AuditEntry, Event, StorageUnavailable, Unit, UnitOfWork
+from bothy_wire.ids import NodeId, StepUpId
 
 _log = logging.getLogger(__name__)
-
-
-class CannotDrainError(Exception):
-    """Nothing can leave there; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,35 +127,74 @@ class NodeRegistry:
         return await store.keys_elsewhere(self._node.id, WRITES_HEARD * self._limits.interval)
 
 
-class NodeDirectory:
-    """All nodes, for an operator and for the sweep."""
+class Consent(Protocol):
+    """An operator's confirmation; bound in the wiring, since the cluster knows no feature."""
 
-    def __init__(self, uow: UnitOfWork, limits: RegistryLimits) -> None:
+    async def __call__(self, unit: Unit, caller: Caller, step_up_id: StepUpId | None) -> None:
+        """Spend it in this unit. Raises 401 ``step_up_required``."""
+
+
+def node_unknown() -> Problem:
+    """For an id that no node has."""
+    return Problem(404, "node_unknown", "No node has this id; `bothy-server node list` shows them.")
+
+
+class NodeDirectory:
+    """All nodes, for operators and for the sweep. ``caller`` is None on the server's own command line."""
+
+    def __init__(self, uow: UnitOfWork, consent: Consent, limits: RegistryLimits) -> None:
         """``limits.forget_after`` bounds how long a silent node is listed."""
         self._uow = uow
+        self._consent = consent
         self._limits = limits
 
-    async def list(self) -> list[ListedNode]:
-        """Also those that left or died and were not forgotten yet."""
+    async def list(self, caller: Caller | None = None) -> list[ListedNode]:
+        """Also those that left or died and were not forgotten yet. Raises 403 ``operator_required``."""
+        _check_operator(caller)
         async with self._uow() as unit:
             return await unit.of(NodeStore).all()
 
-    async def drain(self, node_id: NodeId) -> ListedNode:
-        """Ask a node to leave in order; what was known of it. Asking again changes nothing. Raises :class:`CannotDrainError`."""
+    async def drain(
+        self, node_id: NodeId, caller: Caller | None = None, step_up_id: StepUpId | None = None
+    ) -> ListedNode:
+        """Ask a node to leave in order; what is known of it then. Asking again changes nothing.
+
+        Raises 403 ``operator_required``, 404 ``node_unknown``, 409 ``node_cannot_drain``.
+        """
+        _check_operator(caller)
         async with self._uow() as unit:
-            store = unit.of(NodeStore)
-            found = next((each for each in await store.all() if each.node.id == node_id), None)
-            if found is None:
-                raise CannotDrainError("no node has this id; `bothy-server node list` shows them")
-            if found.node.role == "worker":
-                raise CannotDrainError("a worker holds no connection; it is stopped without a drain")
-            if found.state is NodeState.LEAVING:
-                raise CannotDrainError("the node has left")
-            if await store.drain(node_id):
+            found = await _draining_or_may(unit, node_id)
+            if found.state is NodeState.DRAINING:
+                return found
+            if caller is not None:
+                await self._consent(unit, caller, step_up_id)
+            if await unit.of(NodeStore).drain(node_id):
+                person, device = (None, None) if caller is None else (caller.person_id, caller.device_id)
+                unit.audit(AuditEntry("node.drain", "asked", person_id=person, device_id=device))
                 unit.emit(Event("node.changed", node_id=node_id))
-        return found
+        return replace(found, state=NodeState.DRAINING)
+
+    def heard(self, listed: ListedNode) -> bool:
+        """Whether a node's figures are of now."""
+        return listed.heard(self._limits.interval)
 
     async def prune(self) -> int:
         """Forget nodes that were silent for long; how many."""
         async with self._uow() as unit:
             return await unit.of(NodeStore).prune(self._limits.forget_after)
+
+
+def _check_operator(caller: Caller | None) -> None:
+    if caller is not None and not caller.is_operator:
+        raise Problem(403, "operator_required", "Only an operator may do this.")
+
+
+async def _draining_or_may(unit: Unit, node_id: NodeId) -> ListedNode:
+    found = next((each for each in await unit.of(NodeStore).all() if each.node.id == node_id), None)
+    if found is None:
+        raise node_unknown()
+    if found.node.role == "worker":
+        raise Problem(409, "node_cannot_drain", "A worker holds no connection; it is stopped without a drain.")
+    if found.state is NodeState.LEAVING:
+        raise Problem(409, "node_cannot_drain", "The node has left.")
+    return found

@@ -12,7 +12,7 @@ from bothy_wire.ids import NodeId
 Role = Literal["api", "worker", "all"]
 
 WRITES_HEARD = 3
-"""A node that missed as many writes of its status says nothing about now. No key: it only bounds a warning."""
+"""A node that missed as many writes of its status says nothing about now. No key: it only bounds what is shown and warned of."""
 
 
 class NodeState(StrEnum):
@@ -59,6 +59,10 @@ class ListedNode:
     started_at: datetime
     silent_s: float
     figures: Figures
+
+    def heard(self, interval: float) -> bool:
+        """Whether its figures are of now; ``interval`` in seconds is that of its writes."""
+        return self.state is not NodeState.LEAVING and self.silent_s <= WRITES_HEARD * interval
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from bothy_server.kernel.ids import new_id
 from bothy_server.kernel.problems import Problem, too_often
 from bothy_server.kernel.rates import Rate
 from bothy_server.kernel.unit import AuditEntry, Event, Unit, UnitOfWork
-from bothy_server.terminal.app.ports import NewSession, SessionRecord, SessionStore, SessionView
+from bothy_server.terminal.app.ports import NewSession, SessionPage, SessionRecord, SessionStore, SessionView
 from bothy_server.terminal.domain.session import SessionState
 from bothy_server.terminal.domain.signals import SessionOpen
 from bothy_wire.frames import CloseReason
@@ -125,10 +125,10 @@ class Sessions:
             await remember_made(unit, caller, repeat, Made(record.id, record.attach_seq))
         return self._opened(record, host)
 
-    async def list(self, caller: Caller, *, closed: bool) -> list[SessionView]:
+    async def list(self, caller: Caller, page: SessionPage) -> list[SessionView]:
         """The caller's sessions, newest first."""
         async with self._uow() as unit:
-            return await unit.of(SessionStore).views(caller.person_id, closed=closed)
+            return await unit.of(SessionStore).views_of_person(caller.person_id, page)
 
     async def get(self, caller: Caller, session_id: SessionId) -> SessionView:
         """One session of the caller."""
@@ -265,7 +265,7 @@ def _offered(host: Host, profile: str, session_user: str) -> None:
 
 
 async def _view(unit: Unit, caller: Caller, session_id: SessionId) -> SessionView:
-    views = await unit.of(SessionStore).views(caller.person_id, session_id, closed=True)
-    if not views:
+    view = await unit.of(SessionStore).view(session_id)
+    if view is None or view.record.person_id != caller.person_id:
         raise session_unknown()
-    return views[0]
+    return view

@@ -46,12 +46,23 @@ class SessionRecord:
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """A session as a person sees it in a list."""
+    """A session as a person sees it in a list. Bytes from and to the person are written now and then."""
 
     record: SessionRecord
     host_name: str
     person_name: str
     device_name: str
+    bytes_in: int
+    bytes_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """Which part of a list, newest first: at most ``limit`` sessions older than ``before``; ``closed``: those that ended, too."""
+
+    closed: bool
+    before: SessionId | None = None
+    limit: int = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +99,17 @@ class SessionStore(Protocol):
     async def lock(self, session_id: SessionId) -> SessionRecord | None:
         """One row, held against other writers until the unit ends."""
 
-    async def views(
-        self, person_id: PersonId, session_id: SessionId | None = None, *, closed: bool = False
-    ) -> list[SessionView]:
-        """Sessions of a person, newest first; ``closed`` adds those that ended."""
+    async def view(self, session_id: SessionId) -> SessionView | None:
+        """One session."""
 
-    async def views_of_host(
-        self, host_id: HostId, session_id: SessionId | None = None, *, closed: bool = False
-    ) -> list[SessionView]:
-        """The same of a host, whoever's they are."""
+    async def views_of_person(self, person_id: PersonId, page: SessionPage) -> list[SessionView]:
+        """Sessions of a person."""
+
+    async def views_of_host(self, host_id: HostId, page: SessionPage) -> list[SessionView]:
+        """Sessions on a host, whoever's they are."""
+
+    async def views_of_all(self, page: SessionPage) -> list[SessionView]:
+        """Everybody's."""
 
     async def live_of_host(self, host_id: HostId) -> list[SessionRecord]:
         """Every session of a host that is not closed."""

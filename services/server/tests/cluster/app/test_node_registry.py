@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 import pytest
 
 from bothy_kit.manual_clock import ManualClock
-from bothy_server.cluster.app.node_registry import CannotDrainError, NodeDirectory, NodeRegistry, RegistryLimits
+from bothy_server.cluster.app.node_registry import NodeDirectory, NodeRegistry, RegistryLimits
 from bothy_server.cluster.domain.node import Figures, HeldKeys, Node, NodeState
+from bothy_server.kernel.caller import Caller
+from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import StorageUnavailable
-from bothy_wire.ids import NodeId
+from bothy_wire.ids import NodeId, StepUpId
 
 LIMITS = RegistryLimits(interval=10, forget_after=3600)
 FIGURES = Figures(
@@ -56,8 +58,13 @@ def new_process(rows):
     return lambda **options: Process(rows, **options)
 
 
+async def consent(unit, caller: Caller, step_up_id):
+    """The command line asks nobody."""
+    raise AssertionError
+
+
 async def listed(rows, process):
-    found = [each for each in await NodeDirectory(rows.uow, LIMITS).list() if each.node == process.node]
+    found = [each for each in await NodeDirectory(rows.uow, consent, LIMITS).list() if each.node == process.node]
     return found[0] if found else None
 
 
@@ -119,7 +126,7 @@ async def test_a_silent_process_is_forgotten_and_enters_again(rows, new_process)
     await rows.run(
         "UPDATE cluster_nodes SET heartbeat_at = now() - interval '3601 s' WHERE node_id = :id", id=process.node.id
     )
-    assert await NodeDirectory(rows.uow, LIMITS).prune() == 1
+    assert await NodeDirectory(rows.uow, consent, LIMITS).prune() == 1
     assert await listed(rows, process) is None
     assert await listed(rows, other) is not None
     await process.registry.write()
@@ -188,7 +195,7 @@ async def test_a_drain_begun_without_the_database_is_told_later(rows, new_proces
 async def test_an_order_in_the_row_stays_when_the_node_writes(rows, new_process):
     process = new_process()
     await process.registry.enter()
-    directory = NodeDirectory(rows.uow, LIMITS)
+    directory = NodeDirectory(rows.uow, consent, LIMITS)
     for _ in range(2):
         assert (await directory.drain(process.node.id)).node == process.node
     assert await rows.events(node_id=process.node.id) == ["node.changed"] * 2, "the second order changed nothing"
@@ -204,11 +211,55 @@ async def test_who_cannot_drain_is_told(rows, new_process):
     await worker.registry.enter()
     await process.registry.enter()
     await process.registry.leave()
-    directory = NodeDirectory(rows.uow, LIMITS)
-    for node_id, why in (
-        (worker.node.id, "a worker holds no connection"),
-        (process.node.id, "the node has left"),
-        (NodeId(rows.new_id()), "no node has this id"),
+    directory = NodeDirectory(rows.uow, consent, LIMITS)
+    for node_id, code, why in (
+        (worker.node.id, "node_cannot_drain", "A worker holds no connection"),
+        (process.node.id, "node_cannot_drain", "The node has left"),
+        (NodeId(rows.new_id()), "node_unknown", "No node has this id"),
     ):
-        with pytest.raises(CannotDrainError, match=why):
+        with pytest.raises(Problem, match=code) as raised:
             await directory.drain(node_id)
+        assert why in raised.value.detail
+
+
+async def test_an_operator_asks_a_node_to_leave_with_a_confirmation(rows, new_process):
+    process, spent = new_process(), []
+    await process.registry.enter()
+
+    async def spends(unit, caller, step_up_id):
+        if step_up_id != confirmed:
+            raise Problem(401, "step_up_required", "Confirm again.")
+        spent.append((caller, step_up_id))
+
+    device, confirmed = await rows.device(operator=True), StepUpId(rows.new_id())
+    directory = NodeDirectory(rows.uow, spends, LIMITS)
+    with pytest.raises(Problem, match="step_up_required"):
+        await directory.drain(process.node.id, device.caller, StepUpId(rows.new_id()))
+    assert (await listed(rows, process)).state is NodeState.ACTIVE
+    for _ in range(2):
+        assert (await directory.drain(process.node.id, device.caller, confirmed)).state is NodeState.DRAINING
+    assert spent == [(device.caller, confirmed)], "the second order changed nothing, so it cost nothing"
+    assert await rows.audit(person_id=device.person_id, device_id=device.id) == [("node.drain", "asked")]
+    assert await rows.events(node_id=process.node.id) == ["node.changed"] * 2
+
+
+async def test_who_is_no_operator_sees_no_node_and_asks_none(rows, new_process):
+    process, caller = new_process(), (await rows.device()).caller
+    await process.registry.enter()
+    before, directory = await rows.content(), NodeDirectory(rows.uow, consent, LIMITS)
+    for attempt in (directory.list(caller), directory.drain(process.node.id, caller, StepUpId(rows.new_id()))):
+        with pytest.raises(Problem, match="operator_required"):
+            await attempt
+    assert await rows.content() == before
+
+
+async def test_a_node_that_was_killed_is_heard_no_more(rows, new_process):
+    process = new_process()
+    await process.registry.enter()
+    directory = NodeDirectory(rows.uow, consent, LIMITS)
+    assert directory.heard(await listed(rows, process))
+    silence = "UPDATE cluster_nodes SET heartbeat_at = now() - interval '31 s' WHERE node_id = :id"
+    await rows.run(silence, id=process.node.id)
+    assert not directory.heard(await listed(rows, process))
+    await process.registry.leave()
+    assert not directory.heard(await listed(rows, process)), "it has just said that it goes"

@@ -12,6 +12,7 @@ from bothy_server.kernel.caller import RepeatKey
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.rates import Rate
 from bothy_server.terminal.app.open_session import SessionLimits, Sessions
+from bothy_server.terminal.app.ports import SessionPage
 from bothy_server.terminal.domain.session import SessionState
 from bothy_server.terminal.domain.signals import SessionOpen
 
@@ -398,13 +399,13 @@ async def test_a_person_sees_their_sessions_newest_first(sessions, rows, device,
         made.append(await rows.session(device, host, state))
         clock.advance(0.002)
     await rows.session(await foreign_device(rows, host), host)
-    live = await sessions.list(device.caller, closed=False)
-    everything = await sessions.list(device.caller, closed=True)
+    live = await sessions.list(device.caller, SessionPage(closed=False))
+    everything = await sessions.list(device.caller, SessionPage(closed=True))
     assert [each.record for each in live] == made[:0:-1]
     assert [each.record for each in everything] == made[::-1]
     assert {(each.host_name, each.device_name) for each in everything} == {(host.name, "laptop")}
     phone = await rows.device(device.person_id)
-    assert await sessions.list(phone.caller, closed=True) == everything
+    assert await sessions.list(phone.caller, SessionPage(closed=True)) == everything
     assert (await sessions.get(device.caller, made[0].id)).record == made[0]
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from bothy_server.kernel.problems import Problem
 from bothy_server.terminal.app.owner_sessions import OwnerSessions
+from bothy_server.terminal.app.ports import SessionPage
 from bothy_server.terminal.domain.session import SessionState
 
 OPENING, ACTIVE, DETACHED, CLOSED = SessionState
@@ -30,9 +31,11 @@ async def test_an_owner_sees_everybodys_sessions_on_the_host_newest_first(sessio
         rows.clock.advance(0.002)
     elsewhere = await rows.host(owner)
     await rows.session(person, elsewhere)
-    listed = await sessions.list(owner.caller, host.id, closed=True)
+    listed = await sessions.list(owner.caller, host.id, SessionPage(closed=True))
     assert [each.record for each in listed] == made[::-1]
-    assert [each.record for each in await sessions.list(owner.caller, host.id, closed=False)] == made[:0:-1]
+    assert [each.record for each in await sessions.list(owner.caller, host.id, SessionPage(closed=False))] == made[
+        :0:-1
+    ]
     names = {device.person_id: name for device in (owner, person) for ((name,),) in [await name_of(rows, device)]}
     assert [each.person_name for each in listed] == [names[each.record.person_id] for each in listed]
 
@@ -66,7 +69,10 @@ async def test_who_does_not_own_the_host_is_told_that_there_is_none(sessions, ro
     said = set()
     for caller in (person.caller, operator.caller, other.caller):
         for session_id, host_id in ((session.id, host.id), (rows.new_id(), rows.new_id())):
-            for attempt in (sessions.terminate(caller, session_id), sessions.list(caller, host_id, closed=True)):
+            for attempt in (
+                sessions.terminate(caller, session_id),
+                sessions.list(caller, host_id, SessionPage(closed=True)),
+            ):
                 with pytest.raises(Problem) as raised:
                     await attempt
                 said.add((raised.value.status, raised.value.code, raised.value.detail))

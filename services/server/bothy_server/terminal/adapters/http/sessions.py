@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
+from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -18,8 +19,9 @@ from bothy_server.kernel.problems import Problem
 from bothy_server.platform.http import problem_response
 from bothy_server.platform.operations import Call, Empty, operation
 from bothy_server.terminal.app.open_session import Opened, Sessions, session_unknown
+from bothy_server.terminal.app.operator_sessions import OperatorSessions
 from bothy_server.terminal.app.owner_sessions import OwnerSessions
-from bothy_server.terminal.app.ports import SessionView
+from bothy_server.terminal.app.ports import SessionPage, SessionView
 from bothy_wire.frames import Name
 from bothy_wire.ids import HostId, NodeId, SessionId, StepUpId
 from bothy_wire.limits import data_path, stream_path
@@ -74,18 +76,36 @@ class SessionBody(msgspec.Struct, frozen=True, kw_only=True):
     detached_at: datetime | None
     closed_at: datetime | None
     expires_at: datetime
+    bytes_in: int
+    """From the person, as it was last written: now and then, and when a pairing ends."""
+    bytes_out: int
+    """To the person, the same."""
 
 
 class SessionList(msgspec.Struct, frozen=True):
     """Sessions, newest first."""
 
     sessions: list[SessionBody]
+    before: UUID | None
+    """Asks for the next page; null behind the last one."""
 
 
-class Listing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``all``: with those that are closed."""
+class PageAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which sessions of a list; newest come first."""
 
     all: bool = False
+    """With those that are closed."""
+    before: UUID | None = None
+    """What the page before this one says of itself."""
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
+    """How many sessions at most."""
+
+
+class ListAsked(PageAsked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The same, and whose."""
+
+    everyone: bool = False
+    """Everybody's, for operators: facts, and no right on any of them."""
 
 
 _UNKNOWN = {404: ("session_unknown",)}
@@ -101,11 +121,14 @@ class TerminalSessions:
 
     sessions: Sessions
     owned: OwnerSessions
+    everyones: OperatorSessions
 
-    @operation("GET", "/api/v1/terminal/sessions", query=Listing)
+    @operation("GET", "/api/v1/terminal/sessions", query=ListAsked, refuses={403: ("operator_required",)})
     async def list_sessions(self, call: Call[None]) -> SessionList:
-        """The caller's sessions."""
-        return _listed(await self.sessions.list(call.caller, closed=call.asked(Listing).all))
+        """The caller's sessions; everybody's to an operator who asks for them."""
+        asked = call.asked(ListAsked)
+        found = self.everyones if asked.everyone else self.sessions
+        return _listed(await found.list(call.caller, _page(asked)), asked)
 
     @operation(
         "POST",
@@ -160,11 +183,11 @@ class TerminalSessions:
         """End anybody's session on a host that the caller owns. Doing so twice changes nothing."""
         return _session(await self.owned.terminate(call.caller, _session_id(call)))
 
-    @operation("GET", "/api/v1/hosts/{host_id}/sessions", query=Listing, refuses={404: ("host_unknown",)})
+    @operation("GET", "/api/v1/hosts/{host_id}/sessions", query=PageAsked, refuses={404: ("host_unknown",)})
     async def list_sessions_of_host(self, call: Call[None]) -> SessionList:
         """Everybody's sessions on a host that the caller owns."""
-        host_id = HostId(call.path_id("host_id", host_unknown()))
-        return _listed(await self.owned.list(call.caller, host_id, closed=call.asked(Listing).all))
+        host_id, asked = HostId(call.path_id("host_id", host_unknown())), call.asked(PageAsked)
+        return _listed(await self.owned.list(call.caller, host_id, _page(asked)), asked)
 
 
 def not_upgraded(node_id: NodeId, probe: Callable[[Request], Response | None]) -> list[Route]:
@@ -188,8 +211,12 @@ def _session_id(call: Call[Any]) -> SessionId:
     return SessionId(call.path_id("session_id", session_unknown()))
 
 
-def _listed(views: list[SessionView]) -> SessionList:
-    return SessionList([_session(each) for each in views])
+def _page(asked: PageAsked) -> SessionPage:
+    return SessionPage(asked.all, None if asked.before is None else SessionId(asked.before), asked.limit)
+
+
+def _listed(views: list[SessionView], asked: PageAsked) -> SessionList:
+    return SessionList([_session(each) for each in views], views[-1].record.id if len(views) == asked.limit else None)
 
 
 def _opened(opened: Opened) -> OpenedBody:
@@ -227,4 +254,6 @@ def _session(view: SessionView) -> SessionBody:
         detached_at=record.detached_at,
         closed_at=record.closed_at,
         expires_at=record.expires_at,
+        bytes_in=view.bytes_in,
+        bytes_out=view.bytes_out,
     )

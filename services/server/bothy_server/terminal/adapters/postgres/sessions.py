@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, text
+from sqlalchemy import Row, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bothy_server.kernel.rates import Rate
-from bothy_server.terminal.app.ports import Live, Moved, NewSession, Pairing, SessionRecord, SessionView
+from bothy_server.terminal.app.ports import Live, Moved, NewSession, Pairing, SessionPage, SessionRecord, SessionView
 from bothy_server.terminal.domain.session import SessionState
 from bothy_wire.frames import CloseReason, OpenFailure
 from bothy_wire.ids import DeviceId, HostId, PersonId, SessionId
@@ -43,16 +43,25 @@ _ROWS = text(f"SELECT {COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = 
 _LOCK = text(
     f"SELECT {COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id WHERE s.id = :id FOR UPDATE OF s"
 )
-_VIEWS = """
-    SELECT {columns}, h.name AS host_name, p.name AS person_name, d.name AS device_name
+_VIEW = f"""
+    SELECT {COLUMNS}, h.name AS host_name, p.name AS person_name, d.name AS device_name, s.bytes_in, s.bytes_out
     FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id JOIN devices d ON d.id = s.device_id
       JOIN persons p ON p.id = s.person_id
-    WHERE {whose} AND (:closed OR s.state <> 'closed')
-      AND (CAST(:session_id AS uuid) IS NULL OR s.id = :session_id)
-    ORDER BY s.id DESC LIMIT 1000
 """
-_VIEWS_OF_PERSON = text(_VIEWS.format(columns=COLUMNS, whose="s.person_id = :person_id"))
-_VIEWS_OF_HOST = text(_VIEWS.format(columns=COLUMNS, whose="s.host_id = :host_id"))
+_PAGE = "(CAST(:before AS uuid) IS NULL OR s.id < :before) ORDER BY s.id DESC LIMIT :limit"
+# Said outright, so that the indexes of what has not ended serve.
+_LIVE_PAGE = f"s.state <> 'closed' AND {_PAGE}"
+_VIEW_OF_ONE = text(f"{_VIEW} WHERE s.id = :id")
+
+
+def _views(whose: str) -> dict[bool, TextClause]:
+    """By whether those that ended are wanted, too."""
+    return {True: text(f"{_VIEW} WHERE {whose} {_PAGE}"), False: text(f"{_VIEW} WHERE {whose} {_LIVE_PAGE}")}
+
+
+_VIEWS_OF_PERSON = _views("s.person_id = :person_id AND")
+_VIEWS_OF_HOST = _views("s.host_id = :host_id AND")
+_VIEWS_OF_ALL = _views("")
 _LIVE_OF_HOST = text(f"""
     SELECT {COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id
     WHERE s.host_id = :host_id AND s.state <> 'closed'
@@ -141,19 +150,22 @@ class PostgresSessionStore:
         """See the port."""
         return _maybe((await self._connection.execute(_LOCK, {"id": session_id})).first())
 
-    async def views(
-        self, person_id: PersonId, session_id: SessionId | None = None, *, closed: bool = False
-    ) -> list[SessionView]:
+    async def view(self, session_id: SessionId) -> SessionView | None:
         """See the port."""
-        values = {"person_id": person_id, "session_id": session_id, "closed": closed}
-        return list(map(_view, await self._connection.execute(_VIEWS_OF_PERSON, values)))
+        row = (await self._connection.execute(_VIEW_OF_ONE, {"id": session_id})).first()
+        return None if row is None else _view(row)
 
-    async def views_of_host(
-        self, host_id: HostId, session_id: SessionId | None = None, *, closed: bool = False
-    ) -> list[SessionView]:
+    async def views_of_person(self, person_id: PersonId, page: SessionPage) -> list[SessionView]:
         """See the port."""
-        values = {"host_id": host_id, "session_id": session_id, "closed": closed}
-        return list(map(_view, await self._connection.execute(_VIEWS_OF_HOST, values)))
+        return await self._page(_VIEWS_OF_PERSON, page, person_id=person_id)
+
+    async def views_of_host(self, host_id: HostId, page: SessionPage) -> list[SessionView]:
+        """See the port."""
+        return await self._page(_VIEWS_OF_HOST, page, host_id=host_id)
+
+    async def views_of_all(self, page: SessionPage) -> list[SessionView]:
+        """See the port."""
+        return await self._page(_VIEWS_OF_ALL, page)
 
     async def live_of_host(self, host_id: HostId) -> list[SessionRecord]:
         """See the port."""
@@ -225,6 +237,10 @@ class PostgresSessionStore:
         }
         await self._connection.execute(_MOVED, values)
 
+    async def _page(self, statements: Mapping[bool, TextClause], page: SessionPage, **whose: UUID) -> list[SessionView]:
+        values = {"before": page.before, "limit": page.limit, **whose}
+        return list(map(_view, await self._connection.execute(statements[page.closed], values)))
+
 
 def _lock_key(subject: UUID) -> int:
     """The random half of an id; always negative, as the keys of the other advisory locks are not."""
@@ -240,7 +256,7 @@ def _maybe(row: Row[Any] | None) -> SessionRecord | None:
 
 
 def _view(row: Row[Any]) -> SessionView:
-    return SessionView(to_record(row), row.host_name, row.person_name, row.device_name)
+    return SessionView(to_record(row), row.host_name, row.person_name, row.device_name, row.bytes_in, row.bytes_out)
 
 
 def to_record(row: Row[Any]) -> SessionRecord:

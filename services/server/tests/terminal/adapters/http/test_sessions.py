@@ -89,6 +89,8 @@ async def test_a_session_is_told_as_the_contract_says(couple):
         "started_at": None,
         "detached_at": None,
         "closed_at": None,
+        "bytes_in": 0,
+        "bytes_out": 0,
     }
     await host.ended(stream.session_id, "spawn_failed")
     await host.control.expect(HostSessionRecorded)
@@ -112,6 +114,35 @@ async def test_a_list_leaves_out_what_is_closed_unless_it_is_asked_for(couple):
     for query in ("?all=yes", "?all=", "?all=True"):
         refused = await device.rest("GET", f"/terminal/sessions{query}")
         assert (refused.status, refused.code) == (400, "query_invalid")
+
+
+async def test_a_list_comes_in_pages(couple):
+    device, host = couple
+    older, newer = await device.open(host.host_id), await device.open(host.host_id)
+    for path in ("/terminal/sessions", f"/hosts/{host.host_id}/sessions"):
+        first = (await device.rest("GET", f"{path}?limit=1")).body
+        second = (await device.rest("GET", f"{path}?limit=1&before={first['before']}")).body
+        last = (await device.rest("GET", f"{path}?limit=2&before={second['before']}")).body
+        ids = [[UUID(each["session_id"]) for each in page["sessions"]] for page in (first, second, last)]
+        assert ids == [[newer.session_id], [older.session_id], []]
+        assert last["before"] is None
+        for query in ("?limit=0", "?limit=1001", "?before=x"):
+            refused = await device.rest("GET", f"{path}{query}")
+            assert (refused.status, refused.code) == (400, "query_invalid")
+
+
+async def test_an_operator_sees_everybodys_sessions_and_may_do_nothing_with_them(node, couple):
+    device, host = couple
+    stream = await device.open(host.host_id)
+    refused = await device.rest("GET", "/terminal/sessions?everyone=true")
+    assert (refused.status, refused.code) == (403, "operator_required")
+    operator = await node.operator(f"Kim-{stream.session_id}")
+    assert (await operator.rest("GET", "/terminal/sessions")).body == {"sessions": [], "before": None}
+    listed = (await operator.rest("GET", "/terminal/sessions?everyone=true&limit=1")).body["sessions"]
+    assert listed == [(await device.rest("GET", f"/terminal/sessions/{stream.session_id}")).body]
+    for path in ("attach", "close", "terminate"):
+        answer = await operator.rest("POST", f"/terminal/sessions/{stream.session_id}/{path}", {})
+        assert (answer.status, answer.code) == (404, "session_unknown")
 
 
 @pytest.mark.parametrize(
