@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from typing import Any
 from uuid import UUID
 
 import msgspec
+
+_QUOTED = re.compile(r"^(Invalid (?:enum )?value) .*?(?=(?: - at [^'\"]*)?\Z)", re.DOTALL)
+"""The one message of the JSON library that quotes a value of the input."""
 
 
 class StrictDecoder:
@@ -26,7 +30,7 @@ class StrictDecoder:
         try:
             value = self._decoder.decode(raw)
         except msgspec.ValidationError as error:
-            raise ValueError(str(error)) from error
+            raise ValueError(_QUOTED.sub(r"\1", str(error))) from error
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise ValueError("this is not JSON") from error
         written = json.loads(raw, object_pairs_hook=_without_doubles)

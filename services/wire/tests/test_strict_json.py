@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Literal
 from uuid import UUID
 
 import msgspec
@@ -47,7 +48,26 @@ def test_anything_else_is_refused(raw):
         DECODER.decode(raw.encode())
 
 
-def test_the_message_quotes_no_value():
+class Chosen(msgspec.Struct, forbid_unknown_fields=True, tag="a"):
+    word: Literal["one"] = "one"
+    number: Literal[1] = 1
+    words: dict[Literal["two"], int] = {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "told"),
+    [
+        (Body, '{"ids":["hunter2"],"by_name":{}}', "Invalid UUID - at `$.ids[0]`"),
+        (Chosen, '{"type":"hunter2"}', "Invalid value - at `$.type`"),
+        (Chosen, '{"type":"a","word":"hunter2"}', "Invalid enum value - at `$.word`"),
+        (Chosen, '{"type":"a","word":"hunter2 - at `$.x`"}', "Invalid enum value - at `$.word`"),
+        (Chosen, '{"type":"a","word":"hunter2\\n\\"\'"}', "Invalid enum value - at `$.word`"),
+        (Chosen, '{"type":"a","number":72}', "Invalid enum value - at `$.number`"),
+        (Chosen, '{"type":"a","words":{"hunter2":1}}', "Invalid enum value - at `key` in `$.words`"),
+        (Literal["one"], '"hunter2"', "Invalid enum value"),
+    ],
+)
+def test_the_message_quotes_no_value(kind, raw, told):
     with pytest.raises(ValueError) as caught:
-        DECODER.decode(b'{"ids":["hunter2"],"by_name":{}}')
-    assert "hunter2" not in str(caught.value)
+        StrictDecoder(kind).decode(raw.encode())
+    assert str(caught.value) == told
