@@ -19,15 +19,22 @@ RULES = {
     "work left undone": re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b"),
 }
 LOCK_RULES = {"an address of an index": re.compile(r"https?://|file:|--(?:extra-)?index-url|--find-links")}
+NPM_LOCK_RULES = {"an address of a registry": re.compile('"resolved"')}
 
 
 def faults(name: str, text: str) -> Iterator[str]:
     """One line for each fault, as ``name:line: words``."""
-    rules = RULES | LOCK_RULES if name.endswith(".lock") else RULES
+    rules = RULES | _rules_of_locks(name)
     for number, line in enumerate(text.splitlines(), 1):
         for words, pattern in rules.items():
             if pattern.search(line):
                 yield f"{name}:{number}: {words}"
+
+
+def _rules_of_locks(name: str) -> dict[str, re.Pattern[str]]:
+    if name.endswith("package-lock.json"):
+        return NPM_LOCK_RULES
+    return LOCK_RULES if name.endswith(".lock") else {}
 
 
 def main() -> int:

@@ -58,6 +58,14 @@ def test_the_wheel_holds_the_four_parts_and_no_tests(wheel: Path) -> None:
     assert "bothy_server/migrations/versions/0001_tables.py" in names
 
 
+def test_the_wheel_carries_the_console(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    names = {name.removeprefix("bothy_server/console_dist") for name in archive.namelist()}
+    named = re.findall(r'(?:href|src)="(/assets/[^"]+)"', archive.read("bothy_server/console_dist/index.html").decode())
+    assert {Path(each).suffix for each in named} == {".js", ".css"}
+    assert names >= {*named, "/assets/licences.txt"}
+
+
 def test_host_and_device_run_with_the_base_install_alone(installed: Path, tmp_path: Path) -> None:
     assert run(installed / "python", "-m", "pip", "check").returncode == 0
     listed = run(installed / "python", "-m", "pip", "list", "--format", "freeze").stdout.lower()

@@ -33,3 +33,5 @@ def test_text_check_keeps_addresses_out_of_the_lock_file_only() -> None:
     line = "--index-url https://example.com/simple"
     assert list(text_check.faults("requirements.lock", line))
     assert list(text_check.faults("README.md", line)) == []
+    resolved = '"resolved": "https://example.com/a.tgz",'
+    assert list(text_check.faults("services/console/package-lock.json", resolved))
