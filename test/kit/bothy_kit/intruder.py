@@ -33,7 +33,7 @@ class Intruder:
         device, person_id = FakeDevice(self._world.url, self._world.url), new_id(datetime.now(UTC))
         device.device_id = DeviceId(new_id(datetime.now(UTC)))
         keys = device.signing_key.public_key().public_bytes_raw(), device.channel_key.public_key().public_bytes_raw()
-        values = {"person": person_id, "device": device.device_id, "host": host.id, "name": f"ghost {person_id}"[-40:]}
+        values = {"person": person_id, "device": device.device_id, "host": host.id, "name": f"ghost {person_id}"}
         self._world.sql("INSERT INTO persons (id, name) VALUES (%(person)s, %(name)s)", **values)
         self._world.sql(
             "INSERT INTO devices (id, person_id, name, kind, signing_key, channel_key)"
