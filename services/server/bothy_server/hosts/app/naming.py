@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bothy_server.hosts.app.ports import HostStore
 from bothy_server.hosts.domain.host import HostState
-from bothy_server.identity.app.api import Act, check_manages, host_unknown, spend_step_up
+from bothy_server.identity.app.api import Act, check_manages, hold_caller, host_unknown, spend_step_up
 from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.names import check_name
 from bothy_server.kernel.problems import Problem
@@ -27,6 +27,7 @@ class Naming:
         """
         check_name(name)
         async with self._uow() as unit:
+            await hold_caller(unit, caller)
             host = await unit.of(HostStore).lock(host_id)
             await check_manages(unit, caller, host_id)
             if host is None or host.state is HostState.RETIRED:

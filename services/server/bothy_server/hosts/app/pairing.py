@@ -18,8 +18,10 @@ from bothy_server.identity.app.api import (
     Tokens,
     add_owner,
     check_manages,
+    check_operates,
     check_owns,
     find_person,
+    hold_caller,
     host_unknown,
     made_before,
     remember_made,
@@ -90,14 +92,14 @@ class Pairing:
 
         No machine is paired with it yet, and that one's own person decides. ``caller`` is None on the server's command line.
         """
-        if caller is not None and not caller.is_operator:
-            raise Problem(403, "operator_required", "Only an operator may add a host.")
         check_name(name)
         host_id = HostId(new_id(self._clock.now()))
         async with self._uow() as unit:
             made = await made_before(unit, caller, repeat)
             if made is not None:
                 return await _host(unit, HostId(made.id))
+            await hold_caller(unit, caller)
+            await check_operates(unit, caller)
             owner_id = await find_person(unit, owner)
             if not await unit.of(HostStore).add(host_id, name):
                 raise Problem(409, "host_exists", f"There is a host called {name} already.")
@@ -140,6 +142,7 @@ class Pairing:
             if made is not None:
                 age = (self._clock.now() - time_of(made.id)).total_seconds()
                 return ALREADY_ISSUED, max(0.0, self._limits.code_ttl - age)
+            await hold_caller(unit, caller)
             host = await unit.of(HostStore).lock(host_id)
             await check_manages(unit, caller, host_id)
             if host is None or host.state is HostState.RETIRED:
@@ -177,6 +180,7 @@ class Pairing:
     async def confirm(self, caller: Caller, host_id: HostId, shown: str, step_up_id: StepUpId) -> Host:
         """An owner compared the fingerprint on the machine with ``shown``: the host becomes active."""
         async with self._uow() as unit:
+            await hold_caller(unit, caller)
             host = await unit.of(HostStore).lock(host_id)
             await check_owns(unit, caller, host_id)
             if host is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bothy_server.hosts.app.ports import HostEvents, HostStore
 from bothy_server.hosts.domain.host import DUPLICATE_CONNECTION, OPERATOR, Host, HostAct, HostState, sources
 from bothy_server.hosts.domain.signals import HostClose
-from bothy_server.identity.app.api import Act, check_manages, host_unknown, spend_step_up
+from bothy_server.identity.app.api import Act, check_manages, hold_caller, host_unknown, spend_step_up
 from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import AuditEntry, Event, UnitOfWork
@@ -39,6 +39,7 @@ class Transitions:
         ``caller`` is None on the server's own command line. Raises 404 ``host_unknown``, 409 ``host_state_conflict``.
         """
         async with self._uow() as unit:
+            await hold_caller(unit, caller)
             host = await unit.of(HostStore).lock(host_id)
             await check_manages(unit, caller, host_id)
             if host is None:

@@ -18,7 +18,7 @@ from bothy_server.identity.app.ports import (
     Tokens,
 )
 from bothy_server.identity.app.repeats import Made, made_before, remember_made
-from bothy_server.identity.app.standing import check_manages, check_owns, host_unknown
+from bothy_server.identity.app.standing import check_manages, check_operates, check_owns, host_unknown
 from bothy_server.identity.domain.act import Act
 from bothy_server.identity.domain.rights import Right
 from bothy_server.identity.domain.tokens import AccessToken, SessionToken, StreamToken
@@ -43,6 +43,7 @@ __all__ = [
     "Tokens",
     "add_owner",
     "check_manages",
+    "check_operates",
     "check_owns",
     "find_device",
     "find_person",

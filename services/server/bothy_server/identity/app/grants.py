@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, Protocol, TypeVar
 
-from bothy_server.identity.app.api import find_person, spend_step_up
+from bothy_server.identity.app.api import find_person, hold_caller, spend_step_up
 from bothy_server.identity.app.ports import RightEvents, RightStore
 from bothy_server.identity.app.standing import check_manages, check_owns, host_unknown
 from bothy_server.identity.domain.act import Act
@@ -74,7 +74,7 @@ class Grants:
         401 ``step_up_required``.
         """
         async with self._uow() as unit:
-            await _hold(unit, host_id)
+            await _hold(unit, caller, host_id)
             await check_owns(unit, caller, host_id)
             person_id = await _receiver(unit, caller, person)
             if await unit.of(RightStore).add_owner(person_id, host_id):
@@ -91,7 +91,7 @@ class Grants:
         Raises 404 ``host_unknown``, 404 ``owner_unknown``, 409 ``last_owner``, 401 ``step_up_required``.
         """
         async with self._uow() as unit:
-            await _hold(unit, host_id)
+            await _hold(unit, caller, host_id)
             await check_manages(unit, caller, host_id)
             owners = await unit.of(GrantStore).owners(host_id)
             leaving = next(iter(_of(owners, person)), None)
@@ -130,7 +130,7 @@ class Grants:
         404 ``person_unknown``, 409 ``person_without_device``, 401 ``step_up_required``.
         """
         async with self._uow() as unit:
-            await _hold(unit, host_id)
+            await _hold(unit, caller, host_id)
             await check_owns(unit, caller, host_id)
             check_name(session_user)
             if expires_at is not None and expires_at <= self._clock.now():
@@ -161,7 +161,7 @@ class Grants:
         Raises 404 ``host_unknown``, 404 ``grant_unknown``, 401 ``step_up_required``.
         """
         async with self._uow() as unit:
-            await _hold(unit, host_id)
+            await _hold(unit, caller, host_id)
             await check_manages(unit, caller, host_id)
             store = unit.of(GrantStore)
             of_person = _of(await store.grants(host_id), person)
@@ -175,8 +175,9 @@ class Grants:
             _tell(unit, caller, host_id, person_id, "host.grant", "revoked")
 
 
-async def _hold(unit: Unit, host_id: HostId) -> None:
+async def _hold(unit: Unit, caller: Caller | None, host_id: HostId) -> None:
     """First of all: what is read afterwards stays true, and no session begins behind the back of who ends them."""
+    await hold_caller(unit, caller)
     if not await unit.of(GrantStore).hold(host_id):
         raise host_unknown()
 

@@ -17,10 +17,10 @@ class HoldStore(Protocol):
         """Whether the device may act; until the unit ends nobody revokes it or disables its person."""
 
 
-async def hold_caller(unit: Unit, caller: Caller) -> None:
+async def hold_caller(unit: Unit, caller: Caller | None) -> None:
     """Ask again what the access token was asked for, in the unit that makes something a revocation must find.
 
-    Call it before anything else is locked. Raises 401 ``token_invalid``.
+    Call it before anything else is locked. None is the server's own command line. Raises 401 ``token_invalid``.
     """
-    if not await unit.of(HoldStore).hold(caller.device_id):
+    if caller is not None and not await unit.of(HoldStore).hold(caller.device_id):
         raise Problem(401, "token_invalid", "This device was revoked, or its person disabled.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bothy_server.identity.app.ports import RightStore
+from bothy_server.identity.app.ports import PersonStore, RightStore
 from bothy_server.identity.domain.rights import Standing, standing
 from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.problems import Problem
@@ -33,7 +33,22 @@ async def check_owns(unit: Unit, caller: Caller | None, host_id: HostId) -> None
             return
 
 
+async def check_operates(unit: Unit, caller: Caller | None) -> None:
+    """Operators, and the server's own command line. Raises 403 ``operator_required``."""
+    if caller is not None and not await _operates(unit, caller):
+        raise Problem(403, "operator_required", "Only an operator may do this.")
+
+
 async def _standing(unit: Unit, caller: Caller | None, host_id: HostId) -> Standing:
     if caller is None:
         return Standing.OWNER
-    return standing(await unit.of(RightStore).right(caller.person_id, host_id), is_operator=caller.is_operator)
+    right = await unit.of(RightStore).right(caller.person_id, host_id)
+    return standing(right, is_operator=await _operates(unit, caller))
+
+
+async def _operates(unit: Unit, caller: Caller) -> bool:
+    """As it is now; ``caller`` was read when the request began, which may be a while ago."""
+    if not caller.is_operator:
+        return False
+    device = await unit.of(PersonStore).device(caller.device_id)
+    return device is not None and device.is_operator

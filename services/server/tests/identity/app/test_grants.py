@@ -318,6 +318,26 @@ async def test_a_session_that_begins_while_its_right_is_taken_is_never_paired(ro
         assert (await unit.of(SessionStore).pair(session.id, 1)).outcome == "denied"
 
 
+async def test_a_device_that_is_revoked_meanwhile_lets_nobody_in(rows, acts, owner, guest):
+    """Its request began before, and its confirmation is good."""
+    given = [(acts.give, guest), (acts.own, guest)]
+    unspent = await rows.managing(owner, acts.host.id)
+    await rows.run("UPDATE devices SET revoked_at = now() WHERE id = :id", id=owner.id)
+    for act, whom in given:
+        assert await refusal(rows, act(owner, whom, step_up_id=unspent)) == (401, "token_invalid")
+
+
+async def test_a_revocation_waits_for_an_act_that_has_begun(rows, acts, owner, guest, host):
+    confirmed = await rows.managing(owner, host.id)
+    async with rows.uow() as unit:
+        await unit.of(GrantStore).hold(host.id)
+        act = asyncio.create_task(acts.give(owner, guest, step_up_id=confirmed))
+        await rows.blocked()
+        revoked = asyncio.create_task(rows.run("UPDATE devices SET revoked_at = now() WHERE id = :id", id=owner.id))
+    assert (await act).person_id == guest.person_id
+    await revoked
+
+
 # ---- who may --------------------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,10 @@
 """Who manages a host and who lets somebody in, asked at the moment of the act."""
 
-from bothy_server.identity.app.standing import check_manages, check_owns
+import asyncio
+
+import pytest
+
+from bothy_server.identity.app.standing import check_manages, check_operates, check_owns
 from bothy_server.kernel.problems import Problem
 
 
@@ -33,6 +37,24 @@ async def test_who_may_do_what(rows):
     assert await answers(rows, guest.caller, host) == [UNKNOWN, UNKNOWN]
     assert await answers(rows, stranger.caller, host) == [UNKNOWN, UNKNOWN]
     assert await answers(rows, operator.caller, host) == [None, (403, "owner_required")], "also with a grant"
+
+
+async def test_an_operator_who_is_none_any_more_is_asked_now(rows):
+    operator = await rows.device(operator=True)
+    host = await rows.host(await rows.device())
+    await rows.run("UPDATE persons SET is_operator = false WHERE id = :id", id=operator.person_id)
+    assert await answers(rows, operator.caller, host) == [UNKNOWN, UNKNOWN], "whatever it was when the request began"
+    async with rows.uow() as unit:
+        with pytest.raises(Problem, match="operator_required"):
+            await check_operates(unit, operator.caller)
+
+
+async def test_only_operators_and_the_command_line_operate(rows):
+    async with rows.uow() as unit:
+        await check_operates(unit, (await asyncio.create_task(rows.device(operator=True))).caller)
+        await check_operates(unit, None)
+        with pytest.raises(Problem, match="operator_required"):
+            await check_operates(unit, (await asyncio.create_task(rows.device())).caller)
 
 
 async def test_an_owner_who_is_one_no_longer_has_no_say(rows):
