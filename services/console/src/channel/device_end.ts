@@ -1,7 +1,7 @@
 /**
  * The device's end of the end-to-end channel, without I/O and without a clock.
  *
- * Time is an argument (`now`: steady seconds). The shell calls `takeOutgoing` when its socket took what it gave before: what
+ * Time is an argument (`now`: steady seconds). The shell calls `sendOutgoing` when its socket took what it gave before: what
  * waits is one ACK, one size, one PING and the input window, so a relay that does not read costs no memory. A pairing has one
  * object, which goes with it; what lives longer (positions, what was typed) is in the end itself.
  *
@@ -51,6 +51,7 @@ export class DeviceEnd {
   #lineageHeard = false; // the host said something under it, so it is the host's too
   #roundTrip: number | null = null;
   #openedOnce = false;
+  #handedOver: Promise<void> = Promise.resolve();
 
   constructor(options: DeviceEndOptions) {
     this.#options = options;
@@ -122,44 +123,30 @@ export class DeviceEnd {
   // ---- messages
 
   /** One binary frame. Throws ChannelError once; after it nothing more is shown in this pairing. */
-  async receive(message: Bytes, now: number): Promise<DeviceEvent[]> {
-    const pairing = this.#pairing;
-    if (pairing === null) throw new ChannelError("a message outside of a pairing");
-    if (pairing.state.kind === "over") return [];
-    const waiting = Math.max(1, message.length - RECORD_OVERHEAD);
-    pairing.waiting += waiting;
-    try {
-      if (pairing.waiting > WAITING_BYTES) throw new ChannelError("more came in than any window holds");
-      return await this.#incoming.take(() => this.#events(pairing, message, now));
-    } catch (error) {
-      pairing.state = OVER;
-      if (this.#pairing === pairing) throw error;
-      return []; // nobody is interested any more
-    } finally {
-      pairing.waiting -= waiting;
-    }
+  receive(message: Bytes, now: number): Promise<DeviceEvent[]> {
+    const before = this.#handedOver;
+    const events = this.#receive(message, now);
+    // Resolves one step behind `events`, so when their receiver had them.
+    this.#handedOver = events.then(nothing, nothing).then(() => before);
+    return events;
   }
 
-  /** Resolves when everything received until now is opened. */
+  /** Resolves when everything received until now is opened, and its events are with who waited for them. */
   caughtUp(): Promise<void> {
-    return this.#incoming.done();
+    return this.#handedOver;
   }
 
-  /**
-   * The binary frames to send now, in order. ACK, RESIZE and PING overtake what waits to be typed.
-   *
-   * Send them in the very turn in which the promise resolves: until then, none of another pairing can be among them.
-   */
-  takeOutgoing(): Promise<Bytes[]> {
+  /** Send the binary frames that are due now, in order. ACK, RESIZE and PING overtake what waits to be typed. */
+  async sendOutgoing(send: (message: Bytes) => void): Promise<void> {
     const pairing = this.#pairing;
     const messages: (Bytes | Promise<Bytes>)[] = pairing?.messages.splice(0) ?? [];
     const channel = this.#channel;
     if (channel) for (const record of this.#due(channel)) messages.push(channel.sealer.seal(record));
-    if (messages.length === 0) return Promise.resolve([]);
+    if (messages.length === 0) return;
     const sealed = Promise.all(messages);
-    return this.#outgoing.take(async () => {
+    await this.#outgoing.take(async () => {
       const ready = await sealed;
-      return this.#pairing === pairing && pairing?.state.kind !== "over" ? ready : [];
+      if (this.#pairing === pairing && pairing?.state.kind !== "over") ready.forEach((message) => send(message));
     });
   }
 
@@ -224,6 +211,24 @@ export class DeviceEnd {
 
   get #channel(): Channel | null {
     return this.#pairing?.state.kind === "channel" ? this.#pairing.state : null;
+  }
+
+  async #receive(message: Bytes, now: number): Promise<DeviceEvent[]> {
+    const pairing = this.#pairing;
+    if (pairing === null) throw new ChannelError("a message outside of a pairing");
+    if (pairing.state.kind === "over") return [];
+    const waiting = Math.max(1, message.length - RECORD_OVERHEAD);
+    pairing.waiting += waiting;
+    try {
+      if (pairing.waiting > WAITING_BYTES) throw new ChannelError("more came in than any window holds");
+      return await this.#incoming.take(() => this.#events(pairing, message, now));
+    } catch (error) {
+      pairing.state = OVER;
+      if (this.#pairing === pairing) throw error;
+      return []; // nobody is interested any more
+    } finally {
+      pairing.waiting -= waiting;
+    }
   }
 
   async #events(pairing: Pairing, message: Bytes, now: number): Promise<DeviceEvent[]> {
@@ -401,6 +406,8 @@ interface Channel {
 interface Over {
   readonly kind: "over";
 }
+
+function nothing(): void {}
 
 const OVER: Over = { kind: "over" };
 

@@ -1,8 +1,8 @@
 /**
  * The end-to-end channel between device and host, and what a device says on its stream socket: the port of `bothy_wire`.
  *
- * Sans I/O. A shell owns one end per session, feeds it binary frames and, whenever its socket takes more, sends what
- * `takeOutgoing` gives, in order, one binary frame each.
+ * Sans I/O. A shell owns one end per session, feeds it binary frames and, whenever its socket takes more, lets
+ * `sendOutgoing` send, one binary frame each.
  */
 
 export { type Bytes, fromBase64, toBase64, utf8 } from "./bytes.ts";

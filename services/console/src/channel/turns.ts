@@ -9,9 +9,4 @@ export class Turns {
     this.#last = turn.catch(() => undefined);
     return turn;
   }
-
-  /** Resolves when all that was asked for until now is done. */
-  async done(): Promise<void> {
-    await this.#last;
-  }
 }

@@ -413,8 +413,7 @@ export class TerminalSession {
   async #flush(): Promise<void> {
     const stream = this.#stream;
     if (stream === null || stream.waiting > this.#limits.socketBuffer) return; // the timer looks again
-    const messages = await this.#end.takeOutgoing();
-    if (this.#stream === stream) for (const message of messages) stream.send(message);
+    await this.#end.sendOutgoing((message) => stream.send(message));
   }
 
   // ---- time

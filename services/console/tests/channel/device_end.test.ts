@@ -9,6 +9,7 @@ import { CipherState, newChannelKey } from "../../src/channel/noise.ts";
 import { Opener, type Record, Sealer } from "../../src/channel/records.ts";
 import { LIMITS } from "../../src/channel/wire.ts";
 import { bytes, hex } from "./hex.ts";
+import { outgoing } from "./outgoing.ts";
 import { PythonHost } from "./python_host.ts";
 
 const SESSION = { sessionId: "01890a5d-ac96-774b-bcce-b302099a8057", hostId: "01890a5d-ac97-7c0a-9f2e-1d2c3b4a5968" };
@@ -50,7 +51,7 @@ class Peer {
   /** Pairs, and answers: a new lineage, or the resume of it. */
   async message2(resume: "new" | "exact" = "new", position = 0): Promise<Bytes> {
     await this.end.pair("token", 80, 24, 0);
-    const [message1] = await this.end.takeOutgoing();
+    const [message1] = await outgoing(this.end);
     const { gives } = await python.call("peer", {
       session_id: SESSION.sessionId,
       host_id: SESSION.hostId,
@@ -75,7 +76,7 @@ class Peer {
 
   async hear(): Promise<(Record | null)[]> {
     const heard = [];
-    for (const message of await this.end.takeOutgoing()) heard.push(await this.#opener.open(message));
+    for (const message of await outgoing(this.end)) heard.push(await this.#opener.open(message));
     return heard;
   }
 }
@@ -101,7 +102,6 @@ test("a burst is opened in its order, and caughtUp waits for all of it", async (
     });
   }
   await peer.end.caughtUp();
-  await undefined; // the events are handed over in the turn behind
   assert.deepEqual(shown, Array.from({ length: 200 }, (_, number) => `${number}`));
 });
 
@@ -111,7 +111,7 @@ test("what goes out leaves in the order of the calls", async () => {
   const taken: Promise<Bytes[]>[] = [];
   for (let number = 0; number < 50; number++) {
     peer.end.write(new Uint8Array(number % 2 ? 1 : 1200).fill(number));
-    taken.push(peer.end.takeOutgoing());
+    taken.push(outgoing(peer.end));
   }
   const order: number[] = [];
   await Promise.all(taken.map((each, index) => each.then(() => order.push(index))));
@@ -159,14 +159,14 @@ test("an answer to a message 1 that is not made yet is the relay's fault", async
   const pairing = peer.end.pair("token", 80, 24, 0);
   await assert.rejects(peer.end.receive(new Uint8Array(100), 0), ChannelError);
   await pairing;
-  assert.deepEqual(await peer.end.takeOutgoing(), []);
+  assert.deepEqual(await outgoing(peer.end), []);
 });
 
 test("what was sealed for a lost pairing is not given out, and is sent again", async () => {
   const peer = await Peer.opened();
   await peer.say({ kind: "ack", position: 0 });
   peer.end.write(bytes("6b657973"));
-  const sealing = peer.end.takeOutgoing();
+  const sealing = outgoing(peer.end);
   peer.end.unpaired();
   assert.deepEqual(await sealing, []);
   await peer.end.receive(await peer.message2("exact"), 3);
@@ -183,7 +183,7 @@ test("a failed channel throws once, however much is behind it", async () => {
     [new Uint8Array(40), good, new Uint8Array(40)].map((message) => peer.end.receive(message, 2)),
   );
   assert.deepEqual(outcomes.map((outcome) => outcome.status), ["rejected", "fulfilled", "fulfilled"]);
-  assert.deepEqual(await peer.end.takeOutgoing(), []);
+  assert.deepEqual(await outgoing(peer.end), []);
 });
 
 test("output beyond the bound fails the channel, an exit needs no window", async () => {

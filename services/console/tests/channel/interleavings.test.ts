@@ -7,6 +7,7 @@ import { DeviceEnd } from "../../src/channel/device_end.ts";
 import type { Exited, Output, Repaint } from "../../src/channel/device_events.ts";
 import { newChannelKey } from "../../src/channel/noise.ts";
 import { bytes, hex } from "./hex.ts";
+import { outgoing } from "./outgoing.ts";
 import { PythonHost } from "./python_host.ts";
 
 const LIMITS = { handshake_timeout: 1e9, input_window: 40, output_window: 64, output_window_min: 8, output_window_max: 100 };
@@ -92,7 +93,7 @@ class Model {
   async lose(count: number): Promise<void> {
     const last = count % 2 === 0 ? this.toDevice.splice(0, count % 3) : [];
     const late = last.map((message) => this.device.receive(message, this.now));
-    const sealing = this.device.end.takeOutgoing();
+    const sealing = outgoing(this.device.end);
     this.toHost = [];
     this.toDevice = [];
     this.device.gone();
@@ -144,7 +145,7 @@ class Model {
   }
 
   async collect(): Promise<void> {
-    this.toHost.push(...(await this.device.end.takeOutgoing()));
+    this.toHost.push(...(await outgoing(this.device.end)));
   }
 
   async check(): Promise<void> {

@@ -10,6 +10,7 @@ import { Opener, Sealer } from "../../src/channel/records.ts";
 import vectors from "../../../../docs/spec/vectors/channel.json" with { type: "json" };
 import { bytes, hex } from "./hex.ts";
 import { keyPair } from "./keys.ts";
+import { outgoing } from "./outgoing.ts";
 
 interface Step {
   readonly end: string;
@@ -83,7 +84,7 @@ async function called(end: DeviceEnd, step: Step, frames: readonly string[]): Pr
     case "receive":
       return (await end.receive(bytes(frames[number("message")]!), number("now"))).map(written);
     case "take_outgoing": {
-      const sent = (await end.takeOutgoing()).map(hex);
+      const sent = (await outgoing(end)).map(hex);
       return sent.map((frame) => {
         assert.ok(frames.includes(frame), "a frame that nobody recorded");
         return frames.indexOf(frame);
