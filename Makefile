@@ -76,6 +76,10 @@ unit: setup ## unit and contract tests
 multinode: setup ## several nodes in one process
 	BOTHY_ANSWERS=.venv/answers-multinode PYTHONASYNCIODEBUG=1 $(PYTEST) test/multinode
 
+.PHONY: fuzz
+fuzz: setup ## REST on two nodes with many more requests than multinode has time for (EXAMPLES=500)
+	BOTHY_FUZZ_EXAMPLES=$(or $(EXAMPLES),200) $(PYTEST) test/multinode/test_api_fuzz.py
+
 .PHONY: answers
 answers: setup ## whether the last unit and multinode saw every answer that a REST operation declares
 	@$(BIN)/python tools/answers.py .venv/answers-unit .venv/answers-multinode
