@@ -1,0 +1,134 @@
+/** The application: who is here, where they are, and what is said aloud. */
+
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import type { Account } from "../device/account.ts";
+import { Refusal, Rest } from "../device/rest.ts";
+import type { Identity, Vault } from "../device/vault.ts";
+import { Tabs } from "../terminal/tabs.ts";
+import { Watched, useWatched } from "../watched.ts";
+import { AccountPage } from "./account.tsx";
+import { Happenings } from "./happenings.ts";
+import { type Here, HereContext } from "./here.ts";
+import { HostsPage } from "./hosts.tsx";
+import { OperatePages } from "./operate.tsx";
+import { route } from "./route.ts";
+import type { Me, PasskeyRow } from "./rows.ts";
+import { SignIn } from "./sign_in.tsx";
+import { TerminalsPage } from "./terminals.tsx";
+import { TopBar } from "./top_bar.tsx";
+import { wordsOf } from "./words.ts";
+
+/** Milliseconds until the relay is asked again whether it is there. */
+const RETRY_MS = 2000;
+
+interface AppProps {
+  readonly account: Account;
+  readonly vault: Vault;
+  readonly identity: Identity | null;
+  readonly invite: string | null;
+}
+
+export function App({ account, vault, identity, invite }: AppProps): JSX.Element {
+  const [who, setWho] = useState(invite === null ? identity : null);
+  const [reason, setReason] = useState<string | null>(null);
+  const [here, setHere] = useState<Here | null>(null);
+  const [trouble, setTrouble] = useState<string | null>(null);
+  const spoken = useRef(new Watched("")).current;
+
+  useEffect(() => {
+    if (who === null) return undefined;
+    const rest = new Rest(account.relay, who);
+    const leave = (why: string | null): void => {
+      setReason(why);
+      setWho(null);
+    };
+    let made: Here | null = null;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let wanted = true;
+
+    const begin = async (): Promise<void> => {
+      try {
+        const me = await rest.call<Me>("GET", "/me");
+        if (!wanted) return;
+        made = {
+          account,
+          vault,
+          identity: who,
+          rest,
+          me,
+          tabs: new Tabs({ rest, vault, identity: who }),
+          happenings: new Happenings(rest, (refusal) => leave(wordsOf(refusal))),
+          passkeys: new Watched<number | null>(null),
+          say: (text) => spoken.set(text),
+          signOut: async () => {
+            await account.signOut(rest).finally(() => leave(null));
+          },
+        };
+        void countPasskeys(made);
+        setTrouble(null);
+        setHere(made);
+      } catch (error) {
+        if (!wanted) return;
+        if (error instanceof Refusal && error.status === 401) return leave(wordsOf(error));
+        setTrouble(wordsOf(error));
+        timer = setTimeout(() => void begin(), RETRY_MS);
+      }
+    };
+    void begin();
+    return () => {
+      wanted = false;
+      clearTimeout(timer);
+      made?.happenings.stop();
+      made?.tabs.dispose();
+      setHere(null);
+    };
+  }, [who]);
+
+  if (who === null) return <SignIn account={account} invite={reason === null ? invite : null} reason={reason} signedIn={setWho} />;
+  if (here === null) {
+    return (
+      <main class="sign-in">
+        <h1 class="brand">bothy</h1>
+        <p role="status">{trouble === null ? "Signing in..." : `${trouble} Trying again...`}</p>
+      </main>
+    );
+  }
+  return (
+    <HereContext.Provider value={here}>
+      <Pages spoken={spoken} />
+    </HereContext.Provider>
+  );
+}
+
+function Pages({ spoken }: { readonly spoken: Watched<string> }): JSX.Element {
+  const at = useWatched(route);
+  const words = useWatched(spoken);
+  useEffect(() => {
+    document.title = `${at.page.charAt(0).toUpperCase()}${at.page.slice(1)} - bothy`;
+  }, [at.page]);
+  return (
+    <div class="app">
+      <TopBar />
+      <main id="main" tabIndex={-1} class={at.page === "terminals" ? "filled" : ""}>
+        {at.page === "hosts" && <HostsPage />}
+        {at.page === "account" && <AccountPage />}
+        {at.page === "operate" && <OperatePages part={at.part} />}
+        <TerminalsPage shown={at.page === "terminals"} sessionId={at.page === "terminals" ? at.sessionId : null} />
+      </main>
+      <div class="unseen" role="status" aria-live="polite" aria-label="Announcements">
+        {words}
+      </div>
+    </div>
+  );
+}
+
+/** How many there are decides what the pages advise. Not knowing it is no trouble. */
+async function countPasskeys({ rest, passkeys }: Here): Promise<void> {
+  try {
+    passkeys.set((await rest.call<{ passkeys: PasskeyRow[] }>("GET", "/passkeys")).passkeys.length);
+  } catch (error) {
+    console.warn("the passkeys could not be counted:", wordsOf(error));
+  }
+}

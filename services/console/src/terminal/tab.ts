@@ -1,0 +1,127 @@
+/** One terminal that is open in this page: its screen, its session, and what its status line says. */
+
+import { Refusal, type Rest } from "../device/rest.ts";
+import { type Status, TerminalSession } from "../device/terminal_session.ts";
+import type { Identity, Vault } from "../device/vault.ts";
+import { Watched } from "../watched.ts";
+import { type Place, type Ready, attachTerminal, needsConfirmation } from "./opening.ts";
+import { TerminalScreen } from "./screen.ts";
+
+/** Milliseconds for which a bell is seen. */
+const BELL_MS = 400;
+
+/** `ended` of a status may still be a session that runs: then the person may attach again. */
+export type TabState =
+  | { readonly kind: "attaching" }
+  | { readonly kind: "refused"; readonly error: unknown; readonly confirms: boolean; readonly over: boolean }
+  | { readonly kind: "running"; readonly status: Status };
+
+/** Where a tab works. */
+export interface Surroundings {
+  readonly rest: Rest;
+  readonly vault: Vault;
+  readonly identity: Identity;
+}
+
+export class Tab {
+  readonly place: Place;
+  readonly sessionId: string;
+  readonly screen: TerminalScreen;
+  readonly state: Watched<TabState> = new Watched<TabState>({ kind: "attaching" });
+  readonly title = new Watched("");
+  readonly rings = new Watched(false);
+  readonly searching = new Watched(false);
+  /** The last line for the person, until they put it away. */
+  readonly notice = new Watched<string | null>(null);
+  /** Goes up each time the person wants to leave the terminal by keyboard. */
+  readonly left = new Watched(0);
+  readonly #around: Surroundings;
+  #session: TerminalSession | null = null;
+  #ready: Ready | null;
+  #shown = false;
+
+  /** `ready` of a session that was opened just now; null to attach to one that runs. */
+  constructor(place: Place, sessionId: string, ready: Ready | null, around: Surroundings) {
+    this.place = place;
+    this.sessionId = sessionId;
+    this.#ready = ready;
+    this.#around = around;
+    this.screen = new TerminalScreen({
+      typed: (data) => this.#session?.type(data),
+      resized: () => this.#session?.resized(),
+      titled: (title) => this.title.set(title),
+      said: (text) => this.notice.set(text),
+      rang: () => this.#ring(),
+      search: () => this.searching.set(true),
+      leave: () => this.left.set(this.left.value + 1),
+    });
+  }
+
+  /** The screen's element is on the page: begin. */
+  shown(): void {
+    if (this.#shown) return;
+    this.#shown = true;
+    this.screen.open();
+    if (this.#ready === null) void this.attach(false);
+    else this.#start(this.#ready);
+  }
+
+  /** Connect anew; with `ask` the person confirms when the relay wants that. */
+  async attach(ask: boolean): Promise<void> {
+    this.state.set({ kind: "attaching" });
+    const { rest, vault } = this.#around;
+    try {
+      this.#start(await attachTerminal(rest, vault, this.place, this.sessionId, ask));
+    } catch (error) {
+      const over = error instanceof Refusal && ["session_closed", "session_unknown"].includes(error.code);
+      this.state.set({ kind: "refused", error, confirms: needsConfirmation(error), over });
+    }
+  }
+
+  tryNow(): void {
+    this.#session?.tryNow();
+  }
+
+  woke(): void {
+    this.#session?.woke();
+  }
+
+  dropTyped(): void {
+    this.#session?.dropTyped();
+  }
+
+  /** End the session itself. Throws Refusal and Unreachable. */
+  async end(): Promise<void> {
+    await this.#around.rest.call("POST", `/terminal/sessions/${this.sessionId}/close`, {});
+  }
+
+  /** Leave the page; the session goes on. */
+  dispose(): void {
+    this.#session?.leave();
+    this.#session = null;
+    this.screen.dispose();
+  }
+
+  #start({ opened, trusted }: Ready): void {
+    this.#session?.leave();
+    this.#ready = null;
+    if (trusted.first) {
+      this.notice.set(`First time on ${this.place.hostName} from this browser. Its key ${trusted.fingerprint} is remembered now.`);
+    }
+    const session: TerminalSession = new TerminalSession(opened, {
+      rest: this.#around.rest,
+      keys: this.#around.identity.keys,
+      hostChannelKey: trusted.key,
+      screen: this.screen,
+      onStatus: (status) => {
+        if (this.#session === session) this.state.set({ kind: "running", status });
+      },
+    });
+    this.#session = session;
+  }
+
+  #ring(): void {
+    this.rings.set(true);
+    setTimeout(() => this.rings.set(false), BELL_MS);
+  }
+}
