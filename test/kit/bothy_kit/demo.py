@@ -78,7 +78,8 @@ class _Progress:
 
 def _serve(world: World) -> None:
     line = f"BOTHY_HOME={shlex.quote(world.device['BOTHY_HOME'])} {shlex.quote(command('bothy'))} open {HOST}"
-    print(f"\nthe relay is at   {world.url}\nopen a terminal   {line}\nlogs              {world.folder}/*.log")
+    print(f"\nin a browser      {world.link()}\n                  which signs in once")
+    print(f"in a terminal     {line}\nlogs              {world.folder}/*.log")
     print("\nCtrl-C stops everything.", flush=True)
     while True:
         world.check()

@@ -37,6 +37,8 @@ class World:
     """What runs."""
 
     url: str
+    page: str
+    """The same address by name, as a browser needs it: passkeys belong to a name, and a number is none."""
     folder: Path
     postgres: Postgres
     nodes: tuple[Node, ...]
@@ -61,6 +63,11 @@ class World:
     def bothy_server(self, *words: str) -> str:
         """What a command of ``bothy-server`` prints. Raises :class:`ProgramError`."""
         return ask("bothy-server", words, self.server)
+
+    def link(self) -> str:
+        """Signs a browser in as Robin, once: the invite is behind the ``#``, which no server and no log sees."""
+        invite = administer(self.server, "person", "invite", "Robin")["invite"]
+        return f"{self.page}/#invite={invite}"
 
     def wait_online(self) -> None:
         """Until the device sees the host online, through whichever node. Raises :class:`ProgramError`."""
@@ -89,7 +96,8 @@ def running_world(say: Say, mode: Mode = "hash") -> Iterator[World]:
             edge([(each.name, "127.0.0.1", each.port) for each in nodes], mode, log=folder / "edge.log")
         )
 
-        server = server_environment(database, folder / "keys", url)
+        page = url.replace("127.0.0.1", "localhost")
+        server = server_environment(database, folder / "keys", url, page)
         say("tables and signing key")
         ask("bothy-server", ["migrate"], server)
         ask("bothy-server", ["keys", "init"], server)
@@ -101,7 +109,7 @@ def running_world(say: Say, mode: Mode = "hash") -> Iterator[World]:
         say(f"a host, {HOST}")
         added = administer(server, "host", "add", HOST, "--owner", "Robin")
         host = stack.enter_context(running_host(folder, url, added["code"]))
-        world = World(url, folder, postgres, nodes, worker, server, device, (*programs, host))
+        world = World(url, page, folder, postgres, nodes, worker, server, device, (*programs, host))
         world.wait_online()
         yield world
 
