@@ -6,6 +6,7 @@ import type { Bytes } from "../../src/channel/bytes.ts";
 import { DeviceEnd } from "../../src/channel/device_end.ts";
 import type { Exited, Output, Repaint } from "../../src/channel/device_events.ts";
 import { newChannelKey } from "../../src/channel/noise.ts";
+import { chanceOf } from "../chance.ts";
 import { bytes, hex } from "./hex.ts";
 import { outgoing } from "./outgoing.ts";
 import { PythonHost } from "./python_host.ts";
@@ -224,17 +225,6 @@ class DeviceShell {
     this.unshown = [];
     this.#repaint = [];
   }
-}
-
-/** Numbers from 0 up to 1 that depend on nothing but the seed (mulberry32). */
-function chanceOf(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 test("any interleaving with any losses of the pairing", async () => {

@@ -8,6 +8,7 @@ import { RemoteError } from "../../src/channel/errors.ts";
 import { CipherState } from "../../src/channel/noise.ts";
 import { Opener, Sealer } from "../../src/channel/records.ts";
 import vectors from "../../../../docs/spec/vectors/channel.json" with { type: "json" };
+import { snakeCase } from "../snake_case.ts";
 import { bytes, hex } from "./hex.ts";
 import { keyPair } from "./keys.ts";
 import { outgoing } from "./outgoing.ts";
@@ -117,11 +118,8 @@ function saidOf(end: DeviceEnd) {
   };
 }
 
-/** An event with the names that Python has for it. */
+/** An event as Python writes it. */
 function written({ kind, ...fields }: DeviceEvent) {
-  const named = Object.entries(fields).map(([name, value]) => [
-    name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-    value instanceof Uint8Array ? hex(value) : value,
-  ]);
-  return { event: kind[0]!.toUpperCase() + kind.slice(1), ...Object.fromEntries(named) };
+  const named = Object.entries(fields).map(([name, value]) => [name, value instanceof Uint8Array ? hex(value) : value]);
+  return { event: kind[0]!.toUpperCase() + kind.slice(1), ...(snakeCase(Object.fromEntries(named)) as object) };
 }
