@@ -11,7 +11,6 @@ from typing import Any
 import httpx2 as httpx
 
 from bothy_kit.fake_device import FakeDevice
-from bothy_kit.sockets import PATIENCE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +76,6 @@ async def reading(
     device: FakeDevice, *, url: str | None = None, after: str | None = None
 ) -> AsyncIterator[EventReader]:
     """A stream of a device, from a node or an edge; ``after`` is the id to go on from."""
-    headers = {"Authorization": f"Bearer {device.access_token}"}
-    if after is not None:
-        headers["Last-Event-ID"] = after
-    async with (
-        httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as client,
-        client.stream("GET", f"{url or device.url}/api/v1/events", headers=headers) as response,
-    ):
+    headers = {} if after is None else {"Last-Event-ID": after}
+    async with device.streaming("/events", headers, url=url) as response:
         yield EventReader(response)

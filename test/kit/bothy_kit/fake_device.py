@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Self
 from uuid import UUID
@@ -77,6 +78,13 @@ class FakeDevice:
             headers["Idempotency-Key"] = key
         answer = await self._rest.request(method, f"{url or self.url}/api/v1{path}", json=body, headers=headers)
         return Answer(answer.status_code, answer.json(), answer.headers)
+
+    def streaming(
+        self, path: str, headers: dict[str, str], *, url: str | None = None
+    ) -> AbstractAsyncContextManager[httpx.Response]:
+        """An answer that goes on, below ``/api/v1``; leaving the block hangs up."""
+        signed_in = {"Authorization": f"Bearer {self.access_token}", **headers}
+        return self._rest.stream("GET", f"{url or self.url}/api/v1{path}", headers=signed_in)
 
     async def redeem(self, invite: str, name: str = "laptop") -> Answer:
         """Become a device."""

@@ -1,12 +1,13 @@
 """The console's files, as its build left them beside the package (``console_dist``), for browsers.
 
-All of them are read once, at the start: they are few, and what a node serves stays of one build. Names below ``assets``
-hold a hash of their content, so they may be kept for ever; the page that names them may not. The build puts compressed
-forms beside a file (``NAME.br``, ``NAME.gz``), which are answers to the same name.
+All of them are read once, at the start: they are few, and what a node serves stays of one build. A name that holds a hash
+of its content may be kept for ever; the page that names it may not. The build puts compressed forms beside a file
+(``NAME.br``, ``NAME.gz``), which are answers to the same name.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,8 @@ BUILT = Path(__file__).parent.parent / "console_dist"
 
 _PAGE = "index.html"
 _ASSETS = "assets"
-_FOREVER = "public, max-age=31536000, immutable"
+_HASHED = re.compile(r".+-[0-9A-Z]{8}\.\w+")
+_FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
 _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -31,6 +33,7 @@ _TYPES = {
     ".json": "application/json",
     ".png": "image/png",
     ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
     ".webmanifest": "application/manifest+json",
     ".woff2": "font/woff2",
 }
@@ -70,10 +73,11 @@ class Console:
         return _response(request, self._page, self._page_headers)
 
     async def _answer_asset(self, request: Request) -> Response:
-        asset = self._assets.get(request.path_params["name"])
+        name = request.path_params["name"]
+        asset = self._assets.get(name)
         if asset is None:
             raise HTTPException(404)
-        return _response(request, asset, {"cache-control": _FOREVER})
+        return _response(request, asset, _FOREVER if _HASHED.fullmatch(name) else {})
 
 
 def _page_headers(origins: Sequence[str]) -> dict[str, str]:

@@ -71,6 +71,7 @@ class _Answer(StreamingResponse):
                     await send(message)
             except TimeoutError:
                 scope["extensions"][ABORT]()
+                await asyncio.Event().wait()  # the end of the connection ends this, too
 
         try:
             await super().__call__(scope, receive, send_in_time)
