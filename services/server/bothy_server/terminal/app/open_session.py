@@ -221,19 +221,18 @@ async def end_sessions(
 def tell_ended(
     unit: Unit, record: SessionRecord, action: str = "terminal.terminate", caller: Caller | None = None
 ) -> None:
-    """The audit entry and the event of an end."""
-    code = record.close_detail or record.close_reason or "closed"
-    person_id, device_id = (
-        (record.person_id, record.device_id) if caller is None else (caller.person_id, caller.device_id)
-    )
+    """The audit entry, whose subject is the session's person, and the event of an end."""
+    actor, device = (None, None) if caller is None else (caller.person_id, caller.device_id)
     unit.audit(
         AuditEntry(
             action,
-            code,
-            person_id=person_id,
-            device_id=device_id,
+            record.close_detail or record.close_reason or "closed",
+            person_id=actor,
+            device_id=device,
             host_id=record.host_id,
             session_id=record.id,
+            subject_person_id=record.person_id,
+            subject_device_id=record.device_id,
         )
     )
     unit.emit(Event("terminal_session.changed", host_id=record.host_id, session_id=record.id))

@@ -50,8 +50,9 @@ async def test_an_owner_terminates_anybodys_session(sessions, rows, state):
     session = await rows.session(person, host, state)
     view = await sessions.terminate(owner.caller, session.id)
     assert (view.record.state, view.record.close_reason, view.record.close_detail) == (CLOSED, "closed_by_owner", None)
-    audit = await rows.audit(session_id=session.id, person_id=owner.person_id, device_id=owner.id)
-    assert audit == [("terminal.terminate", "closed_by_owner")]
+    actor = {"person_id": owner.person_id, "device_id": owner.id}
+    subject = {"subject_person_id": person.person_id, "subject_device_id": person.id}
+    assert await rows.audit(session_id=session.id, **actor, **subject) == [("terminal.terminate", "closed_by_owner")]
     assert await rows.events(session_id=session.id) == ["terminal_session.changed"]
     before = await rows.content()
     assert await sessions.terminate(owner.caller, session.id) == view
