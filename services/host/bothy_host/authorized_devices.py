@@ -83,9 +83,12 @@ def _content(path: Path, where: str) -> bytes:
             raise AuthorizedDevicesError(f"{where} is no file")
         if others_may_write(found):
             raise AuthorizedDevicesError(f"{where}: another account may write it")
-        for folder in (path.parent, path.resolve().parent):
+        for folder in (
+            *path.absolute().parents,
+            *path.resolve().parents,
+        ):  # whoever may write one puts another below it
             if others_may_write(folder.stat()):
-                raise AuthorizedDevicesError(f"{where}: another account may write its folder {folder}")
+                raise AuthorizedDevicesError(f"{where}: another account may write the folder {folder}")
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise AuthorizedDevicesError(f"{where} has more than {MAX_BYTES} bytes")

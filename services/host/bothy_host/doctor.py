@@ -118,7 +118,7 @@ def _devices(settings: Settings) -> Finding:
     if settings.authorized_devices is None:
         return Finding("devices", Verdict.OK, "every device that the relay admits")
     path = Path(settings.authorized_devices)
-    fix = f"a line is what 'bothy device show' prints; chown root and chmod 644 {path}, 755 its folder"
+    fix = f"a line is what 'bothy device show' prints; chown root and chmod 644 {path}, 755 the folders above it"
     try:
         lines = authorized_devices.read(path).lines
     except AuthorizedDevicesError as error:

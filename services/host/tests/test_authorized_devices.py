@@ -171,10 +171,22 @@ def test_a_file_of_another_account_admits_nobody(reading, listed, monkeypatch):
 def test_a_folder_in_which_others_may_put_another_file_admits_nobody(reading, listed):
     reading(f"{ALEX} laptop\n")
     listed.parent.chmod(0o777)
-    with pytest.raises(AuthorizedDevicesError, match="may write its folder"):
+    with pytest.raises(AuthorizedDevicesError, match="may write the folder"):
         read(listed)
     listed.parent.chmod(0o1777)
     assert admits(read(listed))
+
+
+def test_a_folder_above_in_which_others_may_put_another_one_admits_nobody(tmp_path):
+    inner = tmp_path / "outer" / "inner"
+    inner.mkdir(0o700, parents=True)
+    listed = inner / "authorized_devices"
+    listed.touch(0o600)
+    listed.write_text(f"{ALEX} laptop\n")
+    assert admits(read(listed))
+    inner.parent.chmod(0o770)
+    with pytest.raises(AuthorizedDevicesError, match=r"may write the folder .*/outer$"):
+        read(listed)
 
 
 def test_behind_a_link_counts_what_is_read(reading, listed, tmp_path):
@@ -184,7 +196,7 @@ def test_behind_a_link_counts_what_is_read(reading, listed, tmp_path):
     link.symlink_to(listed)
     assert admits(read(link))
     listed.parent.chmod(0o777)
-    with pytest.raises(AuthorizedDevicesError, match="may write its folder"):
+    with pytest.raises(AuthorizedDevicesError, match="may write the folder"):
         read(link)
     listed.parent.chmod(0o700)
     listed.chmod(0o666)
