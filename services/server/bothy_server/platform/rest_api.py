@@ -87,8 +87,9 @@ class RestApi:
         address = self._address(request)
         if row.guessable:
             self.client_rates.spend(address)
-        caller = await self.caller(bearer_token(request)) if row.signed_in else None
         raw = b"" if row.takes is None else await read_body(request, self.max_body_bytes)
+        # Behind the body, which may come slowly: whoever is revoked meanwhile is no caller any more.
+        caller = await self.caller(bearer_token(request)) if row.signed_in else None
         body = None if row.takes is None else decode_json(raw, row.takes)
         query = None if row.query is None else _query(request, row.query)
         if caller is None:

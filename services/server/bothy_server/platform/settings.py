@@ -357,7 +357,7 @@ class Identity(Group):
     """A new device that asks to be let in by another one waits this long for a person's approval."""
     device_login_interval: Seconds = 5
     """It may ask this often whether it was let in."""
-    max_device_logins: Count = 1000
+    max_device_logins: Count = 10_000
     """Devices that wait so at once."""
     browser_login_ttl: Seconds = 24 * 3600
     """A browser signs in again, with a passkey, this long after its last such login, or after the invite that let it in."""
@@ -374,7 +374,7 @@ class Identity(Group):
     max_addresses: Count = 16_384
     """Client networks that a node counts at once. Beyond it those that owe least are forgotten."""
     attempt_rate: Limit = Rate(10, 60)
-    """Failed logins of a device, failed confirmations of a person, wrong codes from a client network, and codes that a person types, each counted over all nodes. Who proves a key always passes."""
+    """Failed logins of a device, failed confirmations of a person, wrong codes from a client network, logins that it begins and others approve, and codes that a person types, each counted over all nodes. Who proves a key always passes."""
     repeat_window: Seconds = 24 * 3600
     """A request with `Idempotency-Key` that is sent again within this time is answered from what the first one made."""
     audit_scan: Count = 100_000

@@ -91,7 +91,7 @@ def public_app(
             OwnDevices(devices),
             StepUps(step_up, attempts),
             PersonPasskeys(passkeys, passkey_login, attempts),
-            DeviceLoginOperations(device_logins),
+            DeviceLoginOperations(device_logins, attempts),
             Hosts(Directory(uow, core.presence), pairing, Transitions(uow, core.host_sessions), Naming(uow), attempts),
             HostGrants(Grants(uow, clock, RightLosses())),
             TerminalSessions(sessions, OwnerSessions(uow), OperatorSessions(uow)),

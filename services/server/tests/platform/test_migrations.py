@@ -9,6 +9,8 @@ from typing import get_args
 
 import psycopg
 import pytest
+from alembic import command
+from sqlalchemy import NullPool, create_engine
 
 from bothy_kit.postgres import Postgres
 from bothy_server.migrations import run
@@ -56,6 +58,33 @@ def test_a_process_killed_half_way_leaves_nothing_and_no_lock(empty_url):
         tables = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
     assert tables == (0,)
     assert run.upgrade(empty_url) == ALL
+
+
+def up_to(url, revision):
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=NullPool)
+    with engine.connect() as connection:
+        config = run._config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+        connection.commit()
+
+
+def test_a_migration_of_a_system_at_work_waits_while_it_holds_nothing(empty_url):
+    """An open of an older node has spent its step-up and then needs the row of its device."""
+    up_to(empty_url, "0004")
+    with psycopg.connect(empty_url) as opening, ThreadPoolExecutor(1) as migrating:
+        opening.execute("UPDATE step_ups SET consumed_at = now()")
+        applied = migrating.submit(run.upgrade, empty_url)
+        with psycopg.connect(empty_url, autocommit=True) as watching:
+            while not watching.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                " AND (wait_event = 'PgSleep' OR wait_event_type = 'Lock')"
+            ).fetchone()[0]:
+                assert not applied.done(), applied.exception()
+        opening.execute("SELECT FROM devices")
+        opening.execute("SELECT FROM terminal_sessions")
+        opening.commit()
+        assert applied.result() == ["0005"]
 
 
 def test_a_newer_database_is_left_alone(empty_url):

@@ -2,7 +2,8 @@
 
 An attempt with a key or a long code is judged first. Only one that fails is counted, and only a failed one is ever refused
 for being one too many: so nobody is locked out by what others tried in their name. A short code could be found by trying,
-so there each attempt is counted before it is judged, against the person who tries (``docs/spec/protocol.md``, Limits).
+so there each attempt is counted before it is judged, against the person who tries; and so is each login that has to wait
+for approval, against the network that begins it, since all share the room for those (``docs/spec/protocol.md``, Limits).
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from bothy_server.kernel.problems import Problem, too_often
 from bothy_server.kernel.rates import Rate, take
 from bothy_server.kernel.unit import AuditEntry, UnitOfWork
 
-AttemptKind = Literal["login", "step_up", "user_code", "code"]
-"""What is tried: a device's key, a person's confirmation, a code that a person types, the code of an invite or pairing."""
+AttemptKind = Literal["login", "step_up", "user_code", "code", "device_login", "person"]
+"""What is tried: a device's key, a person's confirmation, a code that a person types, the code of an invite or pairing, and
+to be let in by another device."""
 
-_COUNTED_FIRST = frozenset({"user_code"})
+_COUNTED_FIRST = frozenset({"user_code", "device_login"})
 _AUDITED = "audited"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
-from bothy_server.identity.app.api import spend_step_up
+from bothy_server.identity.app.api import hold_caller, spend_step_up
 from bothy_server.identity.app.passkey_proof import Attestation, Authenticators, Passkey, PasskeyStore
 from bothy_server.identity.app.ports import Challenge, ChallengeStore, PersonStore
 from bothy_server.identity.app.repeats import Made, made_before, remember_made
@@ -130,6 +130,7 @@ class Passkeys:
         A browser that it signed in stays so until that login is over or the device is revoked.
         """
         async with self._uow() as unit:
+            await hold_caller(unit, caller)
             if not await unit.of(PasskeyStore).remove(passkey_id, caller.person_id):
                 raise Problem(404, "passkey_unknown", "You have no such passkey.")
             await spend_step_up(unit, caller, step_up_id, _ACT)

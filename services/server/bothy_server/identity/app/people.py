@@ -55,6 +55,9 @@ class PeopleStore(Protocol):
     async def get(self, person_id: PersonId) -> Person | None:
         """One of them."""
 
+    async def lock(self, person_id: PersonId) -> Person | None:
+        """One of them, to whom no device comes and who is not disabled until the unit ends."""
+
     async def find(self, name: str) -> Person | None:
         """By exact name, also one that is disabled."""
 
@@ -137,7 +140,9 @@ class People:
             if (made := await made_before(unit, caller, repeat)) is not None:
                 return await _invited_before(unit, made)
             await _check_operator(unit, caller)
-            person = await _person(unit, person_id)
+            person = await unit.of(PeopleStore).lock(person_id)
+            if person is None:
+                raise person_unknown()
             if person.disabled_at is not None:
                 raise Problem(409, "person_disabled", f"{person.name} is disabled; enable them first.")
             if caller is not None and person.had_devices:

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from bothy_server.identity.app.holding import hold_caller
 from bothy_server.identity.app.passkey_proof import Assertion, PasskeyProof, PasskeyStore
 from bothy_server.identity.app.ports import Challenge, ChallengeStore, Method, PersonStore, RightStore
 from bothy_server.identity.app.standing import host_unknown
@@ -63,6 +64,7 @@ class StepUp:
             raise Problem(422, "step_up_invalid", f"A confirmation of {act.purpose} names other things than these.")
         value = secrets.token_bytes(CHALLENGE_BYTES)
         async with self._uow() as unit:
+            await hold_caller(unit, caller)
             await _check_right(unit, caller, act)
             passkeys = await _passkeys_of(unit, caller)
             ttl_s = self._limits.passkey_challenge_ttl if passkeys else self._limits.challenge_ttl
@@ -79,6 +81,8 @@ class StepUp:
         refusal = Problem(401, "step_up_refused", "The confirmation is not valid or came too late; try again.")
         method: Method = "passkey" if isinstance(given, Assertion) else "device_key"
         async with self._proof.watched(refusal), self._uow() as unit:
+            # A revocation forgets what is confirmed: none may come behind it.
+            await hold_caller(unit, caller)
             act = await unit.of(ChallengeStore).use_step_up(challenge, caller.device_id)
             if act is None or not await self._confirmed(unit, caller, challenge, act, given):
                 raise refusal

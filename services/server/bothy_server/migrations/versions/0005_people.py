@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from alembic import op
 
+from bothy_server.migrations.locks import lock_all
+
 revision = "0005"
 down_revision = "0004"
 
@@ -142,5 +144,7 @@ END $$;
 
 
 def upgrade() -> None:
+    # Also those that are only referred to, since a foreign key is checked on both sides.
+    lock_all(["persons", "devices", "challenges", "step_ups", "terminal_sessions", "audit_log"])
     for part in (DEVICES, LOGINS, PROOFS, LIMITS, AUDIT, APPEND):
         op.execute(part)

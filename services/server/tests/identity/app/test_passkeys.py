@@ -243,3 +243,20 @@ async def test_a_passkey_is_removed_by_its_person_with_a_confirmation(passkeys, 
     assert await rows.audit(device_id=browser.id) == [("passkey.add", "added")] * 2 + [("passkey.remove", "removed")]
     again = passkeys.remove(browser.caller, first.id, await rows.confirmed(browser, MANAGE))
     assert await refusal(again) == (404, "passkey_unknown")
+
+
+async def test_a_passkey_is_removed_while_its_device_is_revoked(passkeys, rows, clock):
+    """Both touch the passkey and confirmations of the device; the second waits for the first at the device itself."""
+    devices = Devices(rows.uow, Invites(clock, 3600), RightLosses())
+    for _ in range(10):
+        browser = await rows.browser()
+        kept = await rows.device(browser.person_id)
+        passkey = await add(passkeys, rows, browser)
+        mine, others = await rows.confirmed(browser, MANAGE), await rows.confirmed(kept, MANAGE)
+        removed, revoked = await asyncio.gather(
+            passkeys.remove(browser.caller, passkey.id, mine),
+            devices.revoke(browser.id, kept.caller, others),
+            return_exceptions=True,
+        )
+        assert removed == [] or removed.code == "token_invalid"
+        assert revoked.revoked_at is not None

@@ -4,9 +4,12 @@ import asyncio
 
 import pytest
 
+from bothy_kit.cluster import ORIGIN
+from bothy_kit.rows import Keys
 from bothy_server.identity.app.api import spend_step_up
 from bothy_server.identity.app.invites import Invites
-from bothy_server.identity.app.people import People
+from bothy_server.identity.app.login import Login, LoginLimits, NewDevice
+from bothy_server.identity.app.people import People, PeopleStore
 from bothy_server.identity.app.ports import Challenge, ChallengeStore
 from bothy_server.identity.domain.act import Act
 from bothy_server.kernel.caller import RepeatKey
@@ -14,6 +17,7 @@ from bothy_server.kernel.problems import Problem
 from bothy_server.terminal.app.right_losses import RightLosses
 from bothy_server.terminal.domain.session import SessionState
 from bothy_wire.codes import code_hash
+from bothy_wire.signing import Purpose
 
 RELAY = Act("manage_relay")
 
@@ -226,6 +230,7 @@ async def test_who_is_enabled_again_has_devices_and_nothing_else_of_before(peopl
     assert (told.disabled_at, told.devices) == (None, 1)
     assert (await rows.record(session.id)).close_reason == "revoked"
     assert await rows.audit(subject_person_id=device.person_id) == [
+        ("terminal.terminate", "revoked"),
         ("person.state", "disabled"),
         ("person.state", "enabled"),
     ]
@@ -297,3 +302,22 @@ async def test_making_an_operator_of_one_changes_nothing(people, rows, operator)
     before = await rows.content()
     assert (await people.set_operator(operator.person_id, is_operator=True)).is_operator
     assert await rows.content() == before
+
+
+async def test_an_operator_cannot_invite_a_device_for_who_is_just_joining(people, rows, tokens, clock, operator):
+    """Else the invite would be of somebody who works already, and whoever holds it could become them."""
+    login = Login(rows.uow, tokens, clock, [ORIGIN], LoginLimits(60, 3600))
+    first = await people.add(rows.name("Robin"), is_operator=False)
+    step_up_id = await rows.confirmed(operator, RELAY)
+    keys = Keys()
+    signature = keys.sign(Purpose.INVITE_REDEEM, code_hash(first.code), *keys.public, "laptop")
+    async with rows.uow() as unit:
+        await unit.of(PeopleStore).lock(first.person_id)  # whoever joins holds it, too
+        joining = asyncio.create_task(login.redeem(NewDevice(first.code, "laptop", *keys.public, signature)))
+        await rows.blocked()
+        inviting = asyncio.create_task(people.invite(first.person_id, operator.caller, step_up_id))
+        await rows.blocked(2)
+    assert (await joining).person_id == first.person_id
+    (outcome,) = await asyncio.gather(inviting, return_exceptions=True)
+    assert (outcome.status, outcome.code) == (409, "person_has_device")
+    assert await invites(rows, first.person_id) == []

@@ -10,6 +10,7 @@ from bothy_kit.authenticator import Authenticator, Bent
 from bothy_kit.cluster import ORIGIN
 from bothy_server.identity.adapters.webauthn.authenticators import WebAuthn
 from bothy_server.identity.app.api import Act, spend_step_up
+from bothy_server.identity.app.devices import DeviceStore
 from bothy_server.identity.app.passkey_proof import Assertion, Attestation, PasskeyProof, PasskeyStore
 from bothy_server.identity.app.ports import Challenge, ChallengeStore
 from bothy_server.identity.app.step_up import StepUp, StepUpLimits
@@ -104,7 +105,7 @@ async def test_a_challenge_is_for_the_device_that_asked(step_up, rows, device, a
         assert await refusal(step_up.confirm(other.caller, challenge, good)) == (401, "step_up_refused")
     unknown = replace(device.caller, device_id=NOBODY)
     good = signature(device, challenge, act)
-    assert await refusal(step_up.confirm(unknown, challenge, good)) == (401, "step_up_refused")
+    assert await refusal(step_up.confirm(unknown, challenge, good)) == (401, "token_invalid")
 
 
 async def test_a_login_challenge_confirms_nothing(step_up, rows, device, act):
@@ -282,3 +283,20 @@ async def test_a_copied_passkey_confirms_nothing(step_up, rows, browser, browser
             assert await refusal(attempt) == (401, code)
     entries = await rows.audit(subject_person_id=browser.device.person_id)
     assert entries == [("attempt.refused", "passkey_counter")]
+
+
+async def test_nothing_is_confirmed_behind_a_revocation(step_up, rows, device, act):
+    """It forgets what is confirmed, and so nothing may be confirmed while it runs."""
+    challenge = (await step_up.challenge(device.caller, act)).challenge
+    async with rows.uow() as unit:
+        await unit.of(DeviceStore).lock({device.id})
+        attempts = [
+            asyncio.create_task(step_up.confirm(device.caller, challenge, signature(device, challenge, act))),
+            asyncio.create_task(step_up.challenge(device.caller, act)),
+        ]
+        await rows.blocked(2)
+        await unit.of(DeviceStore).revoke(device.id)
+    for outcome in await asyncio.gather(*attempts, return_exceptions=True):
+        assert (outcome.status, outcome.code) == (401, "token_invalid")
+    for table in ("step_ups", "challenges"):
+        assert await rows.run(f"SELECT FROM {table} WHERE device_id = :id", id=device.id) == []

@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from bothy_server.identity.app.attempts import Attempts
 from bothy_server.identity.app.device_logins import Asking, DeviceLogins
 from bothy_server.kernel.problems import Problem
 from bothy_server.platform.operations import AnonymousCall, Call, Empty, operation
@@ -94,6 +95,7 @@ class DeviceLoginOperations:
     """Of the device that asks, and of the person who decides."""
 
     device_logins: DeviceLogins
+    attempts: Attempts
 
     @operation(
         "POST",
@@ -109,7 +111,9 @@ class DeviceLoginOperations:
     async def begin_device_login(self, call: AnonymousCall[DeviceAsking]) -> DeviceLoginBegun:
         """Ask to be let in: the person types the user code on a device where they are signed in."""
         body = call.body
-        begun = await self.device_logins.begin(Asking(body.name, body.signing_key, body.channel_key, body.signature))
+        asking = Asking(body.name, body.signing_key, body.channel_key, body.signature)
+        async with self.attempts.guarding("device_login", call.address, wrong="device_login_invalid"):
+            begun = await self.device_logins.begin(asking)
         return DeviceLoginBegun(
             device_code=begun.device_code,
             user_code=begun.user_code,

@@ -19,6 +19,7 @@ _PERSONS = """
 """
 _ALL = text(_PERSONS.format(which="true"))
 _GET = text(_PERSONS.format(which="p.id = :id"))
+_LOCK = text("SELECT id FROM persons WHERE id = :id FOR NO KEY UPDATE")
 _FIND = text(_PERSONS.format(which="p.name = :name"))
 # Also those who are disabled: one of them may be enabled meanwhile.
 _HOLD_OPERATORS = text("SELECT id, disabled_at FROM persons WHERE is_operator ORDER BY id FOR NO KEY UPDATE")
@@ -53,6 +54,11 @@ class PostgresPeopleStore:
     async def get(self, person_id: PersonId) -> Person | None:
         """See the port."""
         return _maybe((await self._connection.execute(_GET, {"id": person_id})).first())
+
+    async def lock(self, person_id: PersonId) -> Person | None:
+        """See the port."""
+        await self._connection.execute(_LOCK, {"id": person_id})
+        return await self.get(person_id)  # a statement of its own sees what the lock waited for
 
     async def find(self, name: str) -> Person | None:
         """See the port."""
