@@ -72,8 +72,6 @@ def acts(host_id, session_id, owner_id, operator_id):
         ("POST", "/step-up"): ({}, {"challenge": "A" * 43 + "=", "signature": "A" * 86 + "=="}, None),
         ("GET", "/audit"): ({}, None, None),
         ("GET", "/audit/mine"): ({}, None, None),
-        ("GET", "/nodes"): ({}, None, None),
-        ("POST", "/nodes/{node_id}/drain"): ({"node_id": NOTHING}, {}, relay),
         ("GET", "/persons"): ({}, None, None),
         ("POST", "/persons"): ({}, {"name": "Sam", "is_operator": True}, relay),
         ("POST", "/persons/{person_id}/invites"): (of_owner, {}, relay),

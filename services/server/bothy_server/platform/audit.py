@@ -12,7 +12,9 @@ _ENDS = frozenset(get_args(CloseReason)) - {_ASKED_FOR, "open_failed"} | frozens
 """A close_reason; of an opening that failed, the close_detail."""
 
 AUDIT_ACTIONS: Mapping[str, frozenset[str]] = {
-    "attempt.refused": frozenset({"code", "device_login", "login", "passkey_counter", "person", "step_up", "user_code"}),
+    "attempt.refused": frozenset(
+        {"code", "device_login", "login", "passkey_counter", "person", "step_up", "user_code"}
+    ),
     "device.add": frozenset({"approval", "invite", "passkey"}),
     "device.approve": frozenset({"approved", "denied"}),
     "device.login": frozenset({"passkey"}),

@@ -66,7 +66,7 @@ async def admin(settings: Settings) -> AsyncIterator[Admin]:
             shared_use_cases.pairing(base, uow, tokens, host_sessions),
             Transitions(uow, host_sessions),
             Naming(uow),
-            Grants(uow, base.clock, RightLosses()),
+            Grants(uow, RightLosses()),
             shared_use_cases.nodes(base, uow),
             AuditLog(base.database, _AUDIT_BATCH),
             tell_keys_changed,

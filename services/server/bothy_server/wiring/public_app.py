@@ -93,7 +93,7 @@ def public_app(
             PersonPasskeys(passkeys, passkey_login, attempts),
             DeviceLoginOperations(device_logins, attempts),
             Hosts(Directory(uow, core.presence), pairing, Transitions(uow, core.host_sessions), Naming(uow), attempts),
-            HostGrants(Grants(uow, clock, RightLosses())),
+            HostGrants(Grants(uow, RightLosses()), attempts),
             TerminalSessions(sessions, OwnerSessions(uow), OperatorSessions(uow)),
             AuditReading(Audit(uow, settings.identity.audit_scan)),
             Nodes(shared_use_cases.nodes(base, uow)),

@@ -16,7 +16,6 @@ from bothy_server.identity.app.standing import check_manages, check_owns, host_u
 from bothy_server.identity.domain.act import Act
 from bothy_server.identity.domain.rights import Grant, Owner, may_leave
 from bothy_server.kernel.caller import Caller
-from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.names import check_name
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import AuditEntry, Event, Unit, UnitOfWork
@@ -53,10 +52,9 @@ class GrantStore(Protocol):
 class Grants:
     """Use cases on owners and grants. ``caller`` is None on the server's own command line, which may do everything."""
 
-    def __init__(self, uow: UnitOfWork, clock: Clock, events: RightEvents) -> None:
+    def __init__(self, uow: UnitOfWork, events: RightEvents) -> None:
         """``events`` ends the sessions that a right carried."""
         self._uow = uow
-        self._clock = clock
         self._events = events
 
     async def owners(self, caller: Caller | None, host_id: HostId) -> list[Owner]:
@@ -126,23 +124,21 @@ class Grants:
     ) -> Grant:
         """Let ``person`` (an id or a name) open terminals as one session user; once more, with another end.
 
-        Raises 404 ``host_unknown``, 403 ``owner_required``, 422 ``name_invalid``, 422 ``expiry_past``,
-        404 ``person_unknown``, 409 ``person_without_device``, 401 ``step_up_required``.
+        Raises 404 ``host_unknown``, 403 ``owner_required``, 422 ``name_invalid``, 404 ``person_unknown``,
+        409 ``person_without_device``, 422 ``expiry_past``, 401 ``step_up_required``.
         """
         async with self._uow() as unit:
             await _hold(unit, caller, host_id)
             await check_owns(unit, caller, host_id)
             check_name(session_user)
-            if expires_at is not None and expires_at <= self._clock.now():
-                raise Problem(
-                    422, "expiry_past", "The end of the grant has passed. `bothy hosts revoke-grant` takes one away."
-                )
             person_id = await _receiver(unit, caller, person)
             had = await _grant(unit, host_id, person_id, session_user)
             if had is not None and had.expires_at == expires_at:
                 return had
+            if not await unit.of(RightStore).add_grant(person_id, host_id, session_user, expires_at):
+                detail = "The end of the grant has passed. `bothy hosts revoke-grant` takes one away."
+                raise Problem(422, "expiry_past", detail)
             await _spend(unit, caller, host_id, step_up_id)
-            await unit.of(RightStore).add_grant(person_id, host_id, session_user, expires_at)
             _tell(unit, caller, host_id, person_id, "host.grant", "given" if had is None else "changed")
             made = await _grant(unit, host_id, person_id, session_user)
             assert made is not None

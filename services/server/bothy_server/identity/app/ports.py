@@ -129,6 +129,9 @@ class PersonStore(Protocol):
     async def device(self, device_id: DeviceId) -> Device | None:
         """A device with what is needed to decide whether it may act."""
 
+    async def hold_device(self, device_id: DeviceId) -> Device | None:
+        """The same; nobody else changes it until the unit ends."""
+
     async def touch_device(self, device_id: DeviceId) -> None:
         """Note that the device was used."""
 
@@ -171,8 +174,8 @@ class RightStore(Protocol):
 
     async def add_grant(
         self, person_id: PersonId, host_id: HostId, session_user: str, expires_at: datetime | None
-    ) -> None:
-        """Give the right ``terminal`` as one session user, or change its end."""
+    ) -> bool:
+        """Give the right ``terminal`` as one session user, or change its end; False when that has passed already."""
 
 
 class RightEvents(Protocol):

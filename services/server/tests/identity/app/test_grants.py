@@ -20,7 +20,7 @@ GUEST = Right(owner=False, session_users=frozenset({"alex-shell"}))
 
 @pytest.fixture
 def grants(rows):
-    return Grants(rows.uow, rows.clock, RightLosses())
+    return Grants(rows.uow, RightLosses())
 
 
 @pytest.fixture
@@ -150,6 +150,8 @@ async def test_a_grant_for_another_user_is_another_one(rows, acts, owner, guest,
 
 
 async def test_an_end_that_has_passed_is_refused(rows, acts, owner, guest):
+    """By the database's clock, whatever this node's says."""
+    rows.clock.advance(-7200)
     for passed in (timedelta(0), -HOUR):
         unspent = await rows.managing(owner, acts.host.id)
         until = rows.clock.now() + passed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
@@ -10,7 +12,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from bothy_server.identity.app.api import host_unknown
+from bothy_server.identity.app.api import Attempts, host_unknown
 from bothy_server.identity.app.grants import Grants
 from bothy_server.identity.domain.rights import Grant, Owner
 from bothy_server.platform.operations import Call, Empty, operation
@@ -80,9 +82,10 @@ class GrantNamed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 @dataclass(frozen=True, slots=True)
 class HostGrants:
-    """What owners and operators do about the rights on a host."""
+    """What owners and operators do about the rights on a host. Names that were tried in vain are counted."""
 
     grants: Grants
+    attempts: Attempts
 
     @operation("GET", "/api/v1/hosts/{host_id}/owners", refuses={404: ("host_unknown",)})
     async def list_owners(self, call: Call[None]) -> OwnerList:
@@ -97,12 +100,14 @@ class HostGrants:
             403: ("owner_required",),
             404: ("host_unknown", "person_unknown"),
             409: ("person_without_device",),
+            429: ("rate_limited",),
         },
     )
     async def add_owner(self, call: Call[OwnerNamed]) -> OwnerBody:
         """As an owner, make a person an owner too. One who is an owner already changes nothing."""
-        body = call.body
-        return _owner(await self.grants.add_owner(call.caller, _host_id(call), body.person, StepUpId(body.step_up_id)))
+        step_up_id = StepUpId(call.body.step_up_id)
+        async with self._naming(call):
+            return _owner(await self.grants.add_owner(call.caller, _host_id(call), call.body.person, step_up_id))
 
     @operation(
         "POST",
@@ -129,19 +134,17 @@ class HostGrants:
             404: ("host_unknown", "person_unknown"),
             409: ("person_without_device",),
             422: ("name_invalid", "expiry_past"),
+            429: ("rate_limited",),
         },
     )
     async def give_grant(self, call: Call[GrantWanted]) -> GrantBody:
         """As an owner, let a person open terminals as one session user. Once more: with another end, or none."""
         body = call.body
-        made = await self.grants.grant(
-            call.caller,
-            _host_id(call),
-            body.person,
-            body.session_user,
-            body.expires_at,
-            StepUpId(body.step_up_id),
-        )
+        step_up_id = StepUpId(body.step_up_id)
+        async with self._naming(call):
+            made = await self.grants.grant(
+                call.caller, _host_id(call), body.person, body.session_user, body.expires_at, step_up_id
+            )
         return _grant(made)
 
     @operation(
@@ -155,6 +158,15 @@ class HostGrants:
         step_up_id = StepUpId(body.step_up_id)
         await self.grants.revoke(call.caller, _host_id(call), body.person, body.session_user, step_up_id)
         return Empty()
+
+    @asynccontextmanager
+    async def _naming(self, call: Call[Any]) -> AsyncIterator[None]:
+        """Around an act that says of anybody whether they are here: an owner does not try names by the thousand."""
+        async with (
+            self.attempts.guarding("person", call.caller.person_id, wrong="person_unknown"),
+            self.attempts.guarding("person", call.caller.person_id, wrong="person_without_device"),
+        ):
+            yield
 
 
 def _host_id(call: Call[Any]) -> HostId:

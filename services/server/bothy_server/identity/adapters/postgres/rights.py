@@ -23,8 +23,10 @@ _ADD_OWNER = text(
 )
 _ADD_GRANT = text("""
     INSERT INTO host_grants (person_id, host_id, "right", "session_user", expires_at)
-    VALUES (:person_id, :host_id, 'terminal', :session_user, :expires_at)
+    SELECT :person_id, :host_id, 'terminal', :session_user, :expires_at
+    WHERE coalesce(CAST(:expires_at AS timestamptz) > now(), true)
     ON CONFLICT (host_id, person_id, "right", "session_user") DO UPDATE SET expires_at = excluded.expires_at
+    RETURNING host_id
 """)
 
 
@@ -50,10 +52,10 @@ class PostgresRightStore:
 
     async def add_grant(
         self, person_id: PersonId, host_id: HostId, session_user: str, expires_at: datetime | None
-    ) -> None:
+    ) -> bool:
         """See the port."""
         values = {"person_id": person_id, "host_id": host_id, "session_user": session_user, "expires_at": expires_at}
-        await self._connection.execute(_ADD_GRANT, values)
+        return (await self._connection.execute(_ADD_GRANT, values)).first() is not None
 
     async def _rights(self, person_id: PersonId, host_id: HostId | None) -> dict[HostId, Right]:
         rights: dict[HostId, Right] = {}

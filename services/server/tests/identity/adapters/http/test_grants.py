@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+NODE_SETTINGS = {"identity": {"attempt_rate": "4 per hour"}}
 NOBODY = "0199aaaa-0000-7000-8000-00000000000a"
 OTHERS = {"/owners": {}, "/owners/remove": {}, "/grants": {"session_user": "alex-shell"}, "/grants/revoke": {}}
 
@@ -88,6 +89,23 @@ async def test_a_person_that_is_not_there_is_unknown(couple):
         "/grants": (404, "person_unknown"),
         "/grants/revoke": (404, "grant_unknown"),
     }
+
+
+async def test_names_are_not_tried_by_the_thousand(node, couple, guest):
+    """Whoever is here already is given a right all the same, and other owners are not held up."""
+    owner, host_id = couple
+    await node.admin.people.add(f"Lee-{uuid4().hex[:8]}", is_operator=False)
+    for path, more in (("/owners", {}), ("/grants", {"session_user": "alex-shell"})) * 2:
+        answer = await owner.manage(path, more | {"person": "Nobody"}, host_id=host_id)
+        assert (answer.status, answer.code) == (404, "person_unknown")
+    for path, more in (("/owners", {}), ("/grants", {"session_user": "alex-shell"})):
+        answer = await owner.manage(path, more | {"person": "Nobody"}, host_id=host_id)
+        assert (answer.status, answer.code) == (429, "rate_limited")
+        assert int(answer.headers["retry-after"]) > 0
+        assert (await owner.manage(path, more | {"person": guest[0]}, host_id=host_id)).status == 200
+    other, host = await node.couple()
+    answer = await other.manage("/owners", {"person": "Nobody"}, host_id=host.host_id)
+    assert answer.code == "person_unknown"
 
 
 async def test_a_person_who_never_signed_in_is_given_nothing(node, couple):
