@@ -6,7 +6,7 @@ from bothy_server import limits
 from bothy_server.cluster.app.node_registry import NodeDirectory
 from bothy_server.hosts.app.pairing import Pairing
 from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
-from bothy_server.identity.app.api import Act, spend_step_up
+from bothy_server.identity.app.api import Act, check_operates, hold_caller, spend_step_up
 from bothy_server.identity.app.devices import Devices
 from bothy_server.identity.app.invites import Invites
 from bothy_server.identity.app.login import Login
@@ -46,14 +46,23 @@ def _invites(base: Foundation) -> Invites:
     return Invites(base.clock, base.settings.identity.invite_ttl)
 
 
-async def operators_consent(unit: Unit, caller: Caller, step_up_id: StepUpId | None) -> None:
-    """Implements the cluster's port ``Consent``."""
-    await spend_step_up(unit, caller, step_up_id, Act("manage_relay"))
+class OperatorsPermission:
+    """Implements the cluster's port ``Permission``."""
+
+    async def check(self, unit: Unit, caller: Caller | None) -> None:
+        """See the port."""
+        await hold_caller(unit, caller)
+        await check_operates(unit, caller)
+
+    async def spend(self, unit: Unit, caller: Caller | None, step_up_id: StepUpId | None) -> None:
+        """See the port."""
+        if caller is not None:
+            await spend_step_up(unit, caller, step_up_id, Act("manage_relay"))
 
 
 def nodes(base: Foundation, uow: SqlUnitOfWork) -> NodeDirectory:
     """The processes that share the database."""
-    return NodeDirectory(uow, operators_consent, limits.registry(base.settings))
+    return NodeDirectory(uow, OperatorsPermission(), limits.registry(base.settings))
 
 
 def login(base: Foundation, uow: SqlUnitOfWork, tokens: KeyStoreTokens) -> Login:

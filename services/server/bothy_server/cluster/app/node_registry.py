@@ -127,11 +127,17 @@ class NodeRegistry:
         return await store.keys_elsewhere(self._node.id, WRITES_HEARD * self._limits.interval)
 
 
-class Consent(Protocol):
-    """An operator's confirmation; bound in the wiring, since the cluster knows no feature."""
+class Permission(Protocol):
+    """What operators may ask of nodes; bound in the wiring, since the cluster knows no feature.
 
-    async def __call__(self, unit: Unit, caller: Caller, step_up_id: StepUpId | None) -> None:
-        """Spend it in this unit. Raises 401 ``step_up_required``."""
+    The server's own command line, a caller of None, may do all of it.
+    """
+
+    async def check(self, unit: Unit, caller: Caller | None) -> None:
+        """Whether the caller operates the relay, at this moment and until the unit ends. Raises 403 ``operator_required``."""
+
+    async def spend(self, unit: Unit, caller: Caller | None, step_up_id: StepUpId | None) -> None:
+        """Spend the caller's confirmation. Raises 401 ``step_up_required``."""
 
 
 def node_unknown() -> Problem:
@@ -142,16 +148,16 @@ def node_unknown() -> Problem:
 class NodeDirectory:
     """All nodes, for operators and for the sweep. ``caller`` is None on the server's own command line."""
 
-    def __init__(self, uow: UnitOfWork, consent: Consent, limits: RegistryLimits) -> None:
+    def __init__(self, uow: UnitOfWork, permission: Permission, limits: RegistryLimits) -> None:
         """``limits.forget_after`` bounds how long a silent node is listed."""
         self._uow = uow
-        self._consent = consent
+        self._permission = permission
         self._limits = limits
 
     async def list(self, caller: Caller | None = None) -> list[ListedNode]:
         """Also those that left or died and were not forgotten yet. Raises 403 ``operator_required``."""
-        _check_operator(caller)
         async with self._uow() as unit:
+            await self._permission.check(unit, caller)
             return await unit.of(NodeStore).all()
 
     async def drain(
@@ -161,13 +167,12 @@ class NodeDirectory:
 
         Raises 403 ``operator_required``, 404 ``node_unknown``, 409 ``node_cannot_drain``.
         """
-        _check_operator(caller)
         async with self._uow() as unit:
+            await self._permission.check(unit, caller)
             found = await _draining_or_may(unit, node_id)
             if found.state is NodeState.DRAINING:
                 return found
-            if caller is not None:
-                await self._consent(unit, caller, step_up_id)
+            await self._permission.spend(unit, caller, step_up_id)
             if await unit.of(NodeStore).drain(node_id):
                 person, device = (None, None) if caller is None else (caller.person_id, caller.device_id)
                 unit.audit(AuditEntry("node.drain", "asked", person_id=person, device_id=device))
@@ -182,11 +187,6 @@ class NodeDirectory:
         """Forget nodes that were silent for long; how many."""
         async with self._uow() as unit:
             return await unit.of(NodeStore).prune(self._limits.forget_after)
-
-
-def _check_operator(caller: Caller | None) -> None:
-    if caller is not None and not caller.is_operator:
-        raise Problem(403, "operator_required", "Only an operator may do this.")
 
 
 async def _draining_or_may(unit: Unit, node_id: NodeId) -> ListedNode:

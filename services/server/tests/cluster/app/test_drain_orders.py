@@ -34,15 +34,20 @@ def changed(node_id):
     return LoggedEvent(1, Event("node.changed", node_id=node_id), datetime.now(UTC))
 
 
-async def consent(unit, caller, step_up_id):
-    """The command line asks nobody."""
-    raise AssertionError
+class CommandLine:
+    """May do everything."""
+
+    async def check(self, unit, caller):
+        assert caller is None
+
+    async def spend(self, unit, caller, step_up_id):
+        assert caller is None
 
 
 async def test_an_order_is_read_when_the_node_is_named(rows, node, orders, begun):
     await orders.on_events([changed(node.id)])
     assert begun == [], "it is active"
-    await NodeDirectory(rows.uow, consent, RegistryLimits(10, 3600)).drain(node.id)
+    await NodeDirectory(rows.uow, CommandLine(), RegistryLimits(10, 3600)).drain(node.id)
     await orders.on_events([changed(rows.new_id()), LoggedEvent(1, Event("keys.changed"), datetime.now(UTC))])
     assert begun == [], "another node is named"
     await orders.on_events([changed(node.id)])
@@ -50,7 +55,7 @@ async def test_an_order_is_read_when_the_node_is_named(rows, node, orders, begun
 
 
 async def test_an_order_that_was_missed_is_found(rows, node, orders, begun):
-    await NodeDirectory(rows.uow, consent, RegistryLimits(10, 3600)).drain(node.id)
+    await NodeDirectory(rows.uow, CommandLine(), RegistryLimits(10, 3600)).drain(node.id)
     await orders.on_gap()
     assert begun == [node.id]
 

@@ -58,13 +58,25 @@ def new_process(rows):
     return lambda **options: Process(rows, **options)
 
 
-async def consent(unit, caller: Caller, step_up_id):
-    """The command line asks nobody."""
-    raise AssertionError
+class Permission:
+    """Keeps what was spent; ``confirmed`` is the one confirmation that counts, and the command line needs none."""
+
+    def __init__(self, confirmed=None):
+        self.confirmed, self.spent = confirmed, []
+
+    async def check(self, unit, caller: Caller | None):
+        if caller is not None and not caller.is_operator:
+            raise Problem(403, "operator_required", "No.")
+
+    async def spend(self, unit, caller, step_up_id):
+        if caller is not None:
+            if step_up_id != self.confirmed:
+                raise Problem(401, "step_up_required", "Confirm again.")
+            self.spent.append((caller, step_up_id))
 
 
 async def listed(rows, process):
-    found = [each for each in await NodeDirectory(rows.uow, consent, LIMITS).list() if each.node == process.node]
+    found = [each for each in await NodeDirectory(rows.uow, Permission(), LIMITS).list() if each.node == process.node]
     return found[0] if found else None
 
 
@@ -126,7 +138,7 @@ async def test_a_silent_process_is_forgotten_and_enters_again(rows, new_process)
     await rows.run(
         "UPDATE cluster_nodes SET heartbeat_at = now() - interval '3601 s' WHERE node_id = :id", id=process.node.id
     )
-    assert await NodeDirectory(rows.uow, consent, LIMITS).prune() == 1
+    assert await NodeDirectory(rows.uow, Permission(), LIMITS).prune() == 1
     assert await listed(rows, process) is None
     assert await listed(rows, other) is not None
     await process.registry.write()
@@ -195,7 +207,7 @@ async def test_a_drain_begun_without_the_database_is_told_later(rows, new_proces
 async def test_an_order_in_the_row_stays_when_the_node_writes(rows, new_process):
     process = new_process()
     await process.registry.enter()
-    directory = NodeDirectory(rows.uow, consent, LIMITS)
+    directory = NodeDirectory(rows.uow, Permission(), LIMITS)
     for _ in range(2):
         assert (await directory.drain(process.node.id)).node == process.node
     assert await rows.events(node_id=process.node.id) == ["node.changed"] * 2, "the second order changed nothing"
@@ -211,7 +223,7 @@ async def test_who_cannot_drain_is_told(rows, new_process):
     await worker.registry.enter()
     await process.registry.enter()
     await process.registry.leave()
-    directory = NodeDirectory(rows.uow, consent, LIMITS)
+    directory = NodeDirectory(rows.uow, Permission(), LIMITS)
     for node_id, code, why in (
         (worker.node.id, "node_cannot_drain", "A worker holds no connection"),
         (process.node.id, "node_cannot_drain", "The node has left"),
@@ -223,22 +235,17 @@ async def test_who_cannot_drain_is_told(rows, new_process):
 
 
 async def test_an_operator_asks_a_node_to_leave_with_a_confirmation(rows, new_process):
-    process, spent = new_process(), []
+    process = new_process()
     await process.registry.enter()
-
-    async def spends(unit, caller, step_up_id):
-        if step_up_id != confirmed:
-            raise Problem(401, "step_up_required", "Confirm again.")
-        spent.append((caller, step_up_id))
-
     device, confirmed = await rows.device(operator=True), StepUpId(rows.new_id())
-    directory = NodeDirectory(rows.uow, spends, LIMITS)
+    permission = Permission(confirmed)
+    directory = NodeDirectory(rows.uow, permission, LIMITS)
     with pytest.raises(Problem, match="step_up_required"):
         await directory.drain(process.node.id, device.caller, StepUpId(rows.new_id()))
     assert (await listed(rows, process)).state is NodeState.ACTIVE
     for _ in range(2):
         assert (await directory.drain(process.node.id, device.caller, confirmed)).state is NodeState.DRAINING
-    assert spent == [(device.caller, confirmed)], "the second order changed nothing, so it cost nothing"
+    assert permission.spent == [(device.caller, confirmed)], "the second order changed nothing, so it cost nothing"
     assert await rows.audit(person_id=device.person_id, device_id=device.id) == [("node.drain", "asked")]
     assert await rows.events(node_id=process.node.id) == ["node.changed"] * 2
 
@@ -246,7 +253,7 @@ async def test_an_operator_asks_a_node_to_leave_with_a_confirmation(rows, new_pr
 async def test_who_is_no_operator_sees_no_node_and_asks_none(rows, new_process):
     process, caller = new_process(), (await rows.device()).caller
     await process.registry.enter()
-    before, directory = await rows.content(), NodeDirectory(rows.uow, consent, LIMITS)
+    before, directory = await rows.content(), NodeDirectory(rows.uow, Permission(), LIMITS)
     for attempt in (directory.list(caller), directory.drain(process.node.id, caller, StepUpId(rows.new_id()))):
         with pytest.raises(Problem, match="operator_required"):
             await attempt
@@ -256,7 +263,7 @@ async def test_who_is_no_operator_sees_no_node_and_asks_none(rows, new_process):
 async def test_a_node_that_was_killed_is_heard_no_more(rows, new_process):
     process = new_process()
     await process.registry.enter()
-    directory = NodeDirectory(rows.uow, consent, LIMITS)
+    directory = NodeDirectory(rows.uow, Permission(), LIMITS)
     assert directory.heard(await listed(rows, process))
     silence = "UPDATE cluster_nodes SET heartbeat_at = now() - interval '31 s' WHERE node_id = :id"
     await rows.run(silence, id=process.node.id)
