@@ -12,6 +12,8 @@ import msgspec
 
 _QUOTED = re.compile(r"^(Invalid (?:enum )?value) .*?(?=(?: - at [^'\"]*)?\Z)", re.DOTALL)
 """The one message of the JSON library that quotes a value of the input."""
+_PATTERN = re.compile(r"^Expected `str` matching regex .*'(?=(?: - at .*)?\Z)", re.DOTALL)
+"""The one that only its programmer understands."""
 
 
 class StrictDecoder:
@@ -30,13 +32,17 @@ class StrictDecoder:
         try:
             value = self._decoder.decode(raw)
         except msgspec.ValidationError as error:
-            raise ValueError(_QUOTED.sub(r"\1", str(error))) from error
+            raise ValueError(_in_words(str(error))) from error
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise ValueError("this is not JSON") from error
         written = json.loads(raw, object_pairs_hook=_without_doubles)
         if not _canonical(msgspec.to_builtins(value, builtin_types=(UUID, bytes)), written):
             raise ValueError("an id or bytes are not in canonical form")
         return value
+
+
+def _in_words(message: str) -> str:
+    return _PATTERN.sub("This text holds characters that it may not hold", _QUOTED.sub(r"\1", message))
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

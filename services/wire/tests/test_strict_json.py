@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from bothy_wire.frames import Name
 from bothy_wire.strict_json import StrictDecoder
 
 ID = "01890a5d-ac96-774b-bcce-b302099a8057"
@@ -71,3 +72,10 @@ def test_the_message_quotes_no_value(kind, raw, told):
     with pytest.raises(ValueError) as caught:
         StrictDecoder(kind).decode(raw.encode())
     assert str(caught.value) == told
+
+
+def test_a_text_of_the_wrong_form_is_told_in_words():
+    kind = msgspec.defstruct("Named", [("name", Name)])
+    with pytest.raises(ValueError) as caught:
+        StrictDecoder(kind).decode(b'{"name":"a\\tb"}')
+    assert str(caught.value) == "This text holds characters that it may not hold - at `$.name`"
