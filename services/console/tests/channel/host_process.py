@@ -59,6 +59,7 @@ class Host:
     def state(self):
         end, shell = self.shell.end, self.shell
         return {
+            "open": end.open,
             "arrived": (shell.pty + shell.unwritten).hex(),
             "unwritten": len(shell.unwritten),
             "printed": shell.printed.hex(),
