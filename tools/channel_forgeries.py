@@ -11,7 +11,7 @@ from bothy_wire.channel.handshake import encode_payload, prologue
 from bothy_wire.channel.noise import CipherState, Responder
 from bothy_wire.channel.records import Sealer
 from channel_recording import fixed_key
-from channel_scenes import Talk
+from channel_talk import Talk
 
 
 class _Peer:

@@ -18,7 +18,7 @@ from bothy_wire.channel.noise import CipherState
 from bothy_wire.channel.records import Sealer
 from bothy_wire.limits import REKEY_RECORDS
 from channel_recording import fixed_bytes
-from channel_scenes import Talk
+from channel_talk import Talk
 
 PAGE = Path("docs/spec/vectors/channel.json")
 _ABOUT = (

@@ -20,6 +20,7 @@ import { Arrivals, type Limits } from "./flow.ts";
 import { type Accepted, decodeMessage2, encodeMessage1, prologue } from "./handshake.ts";
 import { InputQueue } from "./input_queue.ts";
 import { Initiator, type KeyPair, newChannelKey } from "./noise.ts";
+import type { Channel, Greeting, Over, Pairing } from "./pairing.ts";
 import { DATA_BYTES, Opener, type Record, Sealer } from "./records.ts";
 import { Turns } from "./turns.ts";
 import { LIMITS } from "./wire.ts";
@@ -368,43 +369,6 @@ export class DeviceEnd {
       yield { kind: "data", data };
     }
   }
-}
-
-/** From `side.paired` to `side.unpaired` or the loss of the socket. */
-interface Pairing {
-  state: Greeting | Channel | Over;
-  /** Message 1, until it is taken. */
-  readonly messages: Bytes[];
-  /** Bytes that came in and are not opened yet. */
-  waiting: number;
-}
-
-/** Message 1 is made. */
-interface Greeting {
-  readonly kind: "greeting";
-  readonly initiator: Initiator;
-  readonly presented: number; // the output position of message 1
-  readonly deadline: number;
-}
-
-/** The channel is open. The flags say what goes out next. */
-interface Channel {
-  readonly kind: "channel";
-  readonly sealer: Sealer;
-  readonly opener: Opener;
-  restartAt: number | null; // output counts anew from here with the host's first record
-  acknowledged: number; // output position of the last ACK
-  ackDue: boolean; // the first record is always an ACK
-  pingDue: boolean;
-  pingedAt: number | null;
-  repainting: boolean;
-  repaintRoom: number;
-  exited: boolean;
-}
-
-/** The channel failed or was refused: binary is ignored until the pairing ends. */
-interface Over {
-  readonly kind: "over";
 }
 
 function nothing(): void {}
