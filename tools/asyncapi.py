@@ -154,8 +154,8 @@ def document() -> Document:
         "x-close-codes": [_close_code(*each) for each in MEANINGS.items()],
         "x-retry": _retries(),
         "x-close-code-unknown": {
-            "1000 to 1999": close_codes.retry_of(1999, "stream"),
-            "4000 and above": close_codes.retry_of(4999, "stream"),
+            "1000 to 1999": {client: close_codes.retry_of(1999, client) for client in get_args(Client)},
+            "4000 and above": {client: close_codes.retry_of(4999, client) for client in get_args(Client)},
         },
     }
 
@@ -177,7 +177,7 @@ def _channel(socket: Socket) -> Document:
         "description": socket.who,
         "servers": [{"$ref": "#/servers/relay"}],
         "messages": {name: {"$ref": f"#/components/messages/{name}"} for name in dict.fromkeys(named)},
-        "bindings": {"ws": {"method": "GET", "headers": _subprotocol(socket.subprotocol), "bindingVersion": "0.1.0"}},
+        "bindings": {"ws": {"method": "GET", "headers": _headers(socket), "bindingVersion": "0.1.0"}},
     }
     if "{session_id}" in socket.address:
         text = "Id of the session in canonical lower-case form; any other spelling is refused."
@@ -185,12 +185,12 @@ def _channel(socket: Socket) -> Document:
     return channel
 
 
-def _subprotocol(name: str) -> Document:
-    return {
-        "type": "object",
-        "required": ["Sec-WebSocket-Protocol"],
-        "properties": {"Sec-WebSocket-Protocol": {"type": "string", "const": name}},
-    }
+def _headers(socket: Socket) -> Document:
+    properties: Document = {"Sec-WebSocket-Protocol": {"type": "string", "const": socket.subprotocol}}
+    if socket.client != "control":
+        words = "Of a browser: one of `server.public_origins`, else the socket is closed 4101. Programs send none."
+        properties["Origin"] = {"type": "string", "description": words}
+    return {"type": "object", "required": ["Sec-WebSocket-Protocol"], "properties": properties}
 
 
 def _operation(socket: Socket, operation: Operation) -> Document:

@@ -169,8 +169,19 @@ def test_asyncapi_says_what_each_client_does_about_each_code() -> None:
     for code, each in told.items():
         assert each["retry"] == {client: close_codes.retry_of(code, client) for client in ("stream", "data", "control")}
         assert each["text"] == close_codes.text_of(code)
+    for words, code in {"1000 to 1999": 1998, "4000 and above": 4998}.items():
+        retry = {client: close_codes.retry_of(code, client) for client in ("stream", "data", "control")}
+        assert DOCUMENT["x-close-code-unknown"][words] == retry
     assert set(DOCUMENT["x-retry"]) == set(get_args(close_codes.Retry))
     assert all(DOCUMENT["x-retry"].values())
+
+
+def test_asyncapi_says_what_the_handshake_carries() -> None:
+    headers = {name: channel["bindings"]["ws"]["headers"] for name, channel in DOCUMENT["channels"].items()}
+    for name, each in headers.items():
+        assert each["required"] == ["Sec-WebSocket-Protocol"]
+        assert each["properties"]["Sec-WebSocket-Protocol"]["const"] == f"bothy.{name}.v1"
+    assert {name for name, each in headers.items() if "Origin" in each["properties"]} == {"data", "stream"}
 
 
 def test_asyncapi_says_what_is_signed() -> None:
