@@ -60,12 +60,14 @@ export class Vault {
     await done(this.#store(DEVICE, "readwrite").delete(DEVICE));
   }
 
-  pin(hostId: string): Promise<Pin | undefined> {
-    return done<Pin | undefined>(this.#store(PINS, "readonly").get(hostId));
+  pins(): Promise<readonly Pin[]> {
+    return done<Pin[]>(this.#store(PINS, "readonly").getAll());
   }
 
-  async trust(pin: Pin): Promise<void> {
-    await done(this.#store(PINS, "readwrite").put(pin));
+  /** Keep `pin` in place of others; all of it or nothing. */
+  async trust(pin: Pin, others: readonly Pin[]): Promise<void> {
+    const store = this.#store(PINS, "readwrite");
+    await Promise.all([...others.map(({ hostId }) => done(store.delete(hostId))), done(store.put(pin))]);
   }
 
   #store(name: string, mode: IDBTransactionMode): IDBObjectStore {

@@ -86,7 +86,10 @@ export function App({ account, vault, identity, invite }: AppProps): JSX.Element
     };
   }, [who]);
 
-  if (who === null) return <SignIn account={account} invite={reason === null ? invite : null} reason={reason} signedIn={setWho} />;
+  if (who === null) {
+    const first = reason === null && invite !== null;
+    return <SignIn account={account} invite={first ? invite : null} known={first ? identity : null} reason={reason} signedIn={setWho} />;
+  }
   if (here === null) {
     return (
       <main class="sign-in">

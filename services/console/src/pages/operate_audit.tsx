@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
 import { ACTIONS } from "./audit_actions.ts";
-import { useLoaded } from "./happenings.ts";
+import { type Topic, useLoaded } from "./happenings.ts";
 import { useHere } from "./here.ts";
 import { Pager } from "./operate_sessions.tsx";
 import { Badge, Empty, Listed } from "./parts.tsx";
@@ -13,6 +13,8 @@ import { type Column, Table } from "./table.tsx";
 import { dated } from "./words.ts";
 
 const PAGE = 50;
+/** Most decisions are told as one of these. */
+const AUDITED: readonly Topic[] = ["terminal_session.changed", "host.updated", "rights.changed", "node.changed"];
 
 interface Names {
   readonly persons: readonly PersonRow[];
@@ -34,7 +36,7 @@ export function AuditPage(): JSX.Element {
   const [filter, setFilter] = useState(EVERYTHING);
   const [before, setBefore] = useState<readonly number[]>([]);
   const query = queryOf(filter, before[before.length - 1]);
-  const page = useLoaded<Page>(() => rest.call("GET", `/audit?${query}`), [], query);
+  const page = useLoaded<Page>(() => rest.call("GET", `/audit?${query}`), AUDITED, query);
   const named = useLoaded<Names>(async () => {
     const [{ persons }, { hosts }] = await Promise.all([
       rest.call<{ persons: PersonRow[] }>("GET", "/persons"),

@@ -27,15 +27,7 @@ export function NodesTable(): JSX.Element {
   const loaded = useNodes();
   const now = useNow();
   const columns: readonly Column<NodeRow>[] = [
-    {
-      title: "Node",
-      cell: (node) => (
-        <>
-          <strong>{node.role === "worker" ? "worker" : (node.origin?.replace(/^https?:\/\//, "") ?? node.role)}</strong>
-          <code class="id">{node.node_id}</code>
-        </>
-      ),
-    },
+    { title: "Node", cell: nodeName },
     { title: "State", cell: (node) => <NodeBadge node={node} /> },
     { title: "Hosts", figure: true, cell: (node) => node.controls },
     { title: "Pairs", figure: true, cell: (node) => node.pairs },
@@ -48,6 +40,20 @@ export function NodesTable(): JSX.Element {
     { title: "Actions", cell: (node) => <Drain node={node} drained={loaded.reload} /> },
   ];
   return <Listed loaded={loaded}>{(nodes) => <Table name="Nodes" rows={nodes} columns={columns} keyOf={(node) => node.node_id} />}</Listed>;
+}
+
+export function nodeName(node: NodeRow): JSX.Element {
+  return (
+    <>
+      <strong>{node.role === "worker" ? "worker" : addressOf(node)}</strong>
+      <code class="id">{node.node_id}</code>
+    </>
+  );
+}
+
+/** Where the node listens, as the edge dials it. */
+export function addressOf(node: NodeRow): string {
+  return node.origin?.replace(/^https?:\/\//, "") ?? node.node_id.slice(0, 8);
 }
 
 function NodeBadge({ node }: { readonly node: NodeRow }): JSX.Element {

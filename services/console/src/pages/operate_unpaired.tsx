@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { useNodes } from "./operate_nodes.tsx";
+import { nodeName, useNodes } from "./operate_nodes.tsx";
 import { Listed } from "./parts.tsx";
 import type { NodeRow } from "./rows.ts";
 import { type Column, Table } from "./table.tsx";
@@ -14,7 +14,7 @@ import { UnpairedChart } from "./unpaired_chart.tsx";
 let seen: readonly Look[] = [];
 
 const COLUMNS: readonly Column<NodeRow>[] = [
-  { title: "Node", cell: (node) => <code class="id">{node.node_id}</code> },
+  { title: "Node", cell: nodeName },
   { title: "Devices alone", figure: true, cell: (node) => node.unpaired_client },
   { title: "Hosts alone", figure: true, cell: (node) => node.unpaired_host },
 ];

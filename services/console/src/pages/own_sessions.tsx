@@ -30,6 +30,7 @@ function SessionLine({ session }: { readonly session: SessionRow }): JSX.Element
   const [changed, setChanged] = useState<HostKeyChanged | null>(null);
   const tab = useWatched(tabs.list).find(({ sessionId }) => sessionId === session.session_id);
   const id = session.session_id;
+  const mine = session.device_id === me.device_id;
   const place = {
     hostId: session.host_id,
     hostName: session.host_name,
@@ -39,7 +40,7 @@ function SessionLine({ session }: { readonly session: SessionRow }): JSX.Element
 
   const attach = async (): Promise<string> => {
     try {
-      if (tab === undefined) tabs.attached(place, id, await attachTerminal(rest, vault, place, id, true));
+      if (tab === undefined) tabs.attached(place, id, await attachTerminal(rest, vault, place, id, mine ? "when needed" : "first"));
       go({ page: "terminals", sessionId: id });
     } catch (error) {
       if (!(error instanceof HostKeyChanged)) throw error;
@@ -52,7 +53,7 @@ function SessionLine({ session }: { readonly session: SessionRow }): JSX.Element
     return `The session on ${session.host_name} has ended.`;
   };
 
-  const device = session.device_id === me.device_id ? "this browser" : session.device_name;
+  const device = mine ? "this browser" : session.device_name;
   return (
     <li>
       <Badge tone={session.state === "active" ? "good" : "quiet"}>{session.state}</Badge>

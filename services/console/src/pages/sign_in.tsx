@@ -13,12 +13,15 @@ interface SignInProps {
   readonly account: Account;
   /** From the link that led here. */
   readonly invite: string | null;
+  /** Who this browser is already, and would not be any more with the invite. */
+  readonly known: Identity | null;
   /** Why the person has to sign in again. */
   readonly reason: string | null;
   signedIn(identity: Identity): void;
 }
 
-export function SignIn({ account, invite, reason, signedIn }: SignInProps): JSX.Element {
+export function SignIn({ account, invite, known, reason, signedIn }: SignInProps): JSX.Element {
+  const [staying, setStaying] = useState(known !== null);
   const [joined, setJoined] = useState<Identity | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
@@ -47,6 +50,7 @@ export function SignIn({ account, invite, reason, signedIn }: SignInProps): JSX.
     });
   const usePasskey = (): Promise<void> => attempt(async () => signedIn(await account.signIn(name)));
 
+  if (staying && known !== null) return <Already known={known} stay={() => signedIn(known)} leave={() => setStaying(false)} />;
   return (
     <main class="sign-in">
       <h1 class="brand">bothy</h1>
@@ -82,6 +86,29 @@ export function SignIn({ account, invite, reason, signedIn }: SignInProps): JSX.
           {wordsOf(error)}
         </p>
       )}
+    </main>
+  );
+}
+
+interface AlreadyProps {
+  readonly known: Identity;
+  stay(): void;
+  leave(): void;
+}
+
+/** A link with an invite may be anybody's, so it does not make somebody else of a person by one click. */
+function Already({ known, stay, leave }: AlreadyProps): JSX.Element {
+  return (
+    <main class="sign-in">
+      <h1 class="brand">bothy</h1>
+      <p class="lead">This browser is a device of {known.personName} already.</p>
+      <p>The link that you opened holds an invite. With it this browser gives that up and becomes a device of whom the invite is for.</p>
+      <button type="button" class="primary wide" ref={focusOnce} onClick={stay}>
+        Stay {known.personName}
+      </button>
+      <button type="button" class="plain wide" onClick={leave}>
+        Use the invite
+      </button>
     </main>
   );
 }

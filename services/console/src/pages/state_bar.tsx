@@ -71,7 +71,7 @@ interface RefusedProps {
 
 function Refused({ tab, state, close }: RefusedProps): JSX.Element {
   if (state.error instanceof HostKeyChanged) {
-    return <KeyWarning changed={state.error} done={() => void tab.attach(true)} />;
+    return <KeyWarning changed={state.error} done={() => void tab.attach("when needed")} />;
   }
   return (
     <Bar tone={state.over ? "quiet" : "bad"}>
@@ -111,7 +111,7 @@ function Running({ tab, status, close }: { readonly tab: Tab; readonly status: S
       return (
         <Bar tone="warn">
           <span>This session is on another device now.</span>
-          <button type="button" class="primary" onClick={() => tab.tryNow()}>
+          <button type="button" class="primary" onClick={() => void tab.attach("first")}>
             Take it back
           </button>
           <Close close={close} />
@@ -130,7 +130,7 @@ function Running({ tab, status, close }: { readonly tab: Tab; readonly status: S
 
 function Again({ tab, label }: { readonly tab: Tab; readonly label: string }): JSX.Element {
   return (
-    <button type="button" class="primary" onClick={() => void tab.attach(true)}>
+    <button type="button" class="primary" onClick={() => void tab.attach("when needed")}>
       {label}
     </button>
   );

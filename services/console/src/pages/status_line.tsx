@@ -41,13 +41,15 @@ export function StatusLine({ tab, close, ask }: StatusLineProps): JSX.Element {
       </span>
       {waiting > 0 && <span class="waiting">{bytes(waiting)} waiting</span>}
       <span class="spring" />
-      <button type="button" class="plain small" title="Ctrl+Shift+F" onClick={() => tab.searching.set(true)}>
-        Search
-      </button>
-      <ReadAloud tab={tab} />
-      <button type="button" class="plain small" aria-label="Close the terminal" title="Ctrl+Shift+E leaves it by keyboard" onClick={over ? close : ask}>
-        Close
-      </button>
+      <span class="tools">
+        <button type="button" class="plain small" title="Ctrl+Shift+F" onClick={() => tab.searching.set(true)}>
+          Search
+        </button>
+        <ReadAloud tab={tab} />
+        <button type="button" class="plain small" aria-label="Close the terminal" title="Ctrl+Shift+E leaves it by keyboard" onClick={over ? close : ask}>
+          Close
+        </button>
+      </span>
     </div>
   );
 }

@@ -33,7 +33,7 @@ export function Table<Row>({ name, rows, columns, keyOf }: TableProps<Row>): JSX
           <tr key={keyOf(row)}>
             {columns.map(({ title, figure, cell }) => (
               <td key={title} data-title={title} class={figure ? "figure" : ""}>
-                {cell(row)}
+                <div class="cell">{cell(row)}</div>
               </td>
             ))}
           </tr>

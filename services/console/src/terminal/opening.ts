@@ -31,18 +31,22 @@ export async function openTerminal(rest: Rest, vault: Vault, place: Place, chann
 }
 
 /**
- * A terminal that runs already. `ask` lets the person confirm when the relay wants that, which it does for a session of
- * another device, or that was left long ago. Throws as `openTerminal`.
+ * Whether the person confirms an attach: never, where the relay wants it, or before it is asked, for a session that another
+ * device holds. The relay wants it for those, and for what was left long ago.
  */
-export async function attachTerminal(rest: Rest, vault: Vault, place: Place, sessionId: string, ask: boolean): Promise<Ready> {
-  const path = `/terminal/sessions/${sessionId}/attach`;
+export type Asking = "never" | "when needed" | "first";
+
+/** A terminal that runs already. Throws as `openTerminal`. */
+export async function attachTerminal(rest: Rest, vault: Vault, place: Place, sessionId: string, asking: Asking): Promise<Ready> {
+  const confirmed = (): Promise<string> => confirm(rest, { purpose: "attach", ...acted(place) });
+  const attach = (step_up_id: string | null): Promise<Opened> =>
+    rest.make<Opened>(`/terminal/sessions/${sessionId}/attach`, { step_up_id });
   let opened: Opened;
   try {
-    opened = await rest.make<Opened>(path, { step_up_id: null });
+    opened = await attach(asking === "first" ? await confirmed() : null);
   } catch (error) {
-    if (!ask || !needsConfirmation(error)) throw error;
-    const step_up_id = await confirm(rest, { purpose: "attach", ...acted(place) });
-    opened = await rest.make<Opened>(path, { step_up_id });
+    if (asking !== "when needed" || !needsConfirmation(error)) throw error;
+    opened = await attach(await confirmed());
   }
   return { opened, trusted: await trusted(vault, { ...place, channelKey: opened.host_channel_key }) };
 }

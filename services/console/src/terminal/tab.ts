@@ -4,7 +4,7 @@ import { Refusal, type Rest } from "../device/rest.ts";
 import { type Status, TerminalSession } from "../device/terminal_session.ts";
 import type { Identity, Vault } from "../device/vault.ts";
 import { Watched } from "../watched.ts";
-import { type Place, type Ready, attachTerminal, needsConfirmation } from "./opening.ts";
+import { type Asking, type Place, type Ready, attachTerminal, needsConfirmation } from "./opening.ts";
 import { TerminalScreen } from "./screen.ts";
 
 /** Milliseconds for which a bell is seen. */
@@ -62,16 +62,16 @@ export class Tab {
     if (this.#shown) return;
     this.#shown = true;
     this.screen.open();
-    if (this.#ready === null) void this.attach(false);
+    if (this.#ready === null) void this.attach("never");
     else this.#start(this.#ready);
   }
 
-  /** Connect anew; with `ask` the person confirms when the relay wants that. */
-  async attach(ask: boolean): Promise<void> {
+  /** Connect anew. */
+  async attach(asking: Asking): Promise<void> {
     this.state.set({ kind: "attaching" });
     const { rest, vault } = this.#around;
     try {
-      this.#start(await attachTerminal(rest, vault, this.place, this.sessionId, ask));
+      this.#start(await attachTerminal(rest, vault, this.place, this.sessionId, asking));
     } catch (error) {
       const over = error instanceof Refusal && ["session_closed", "session_unknown"].includes(error.code);
       this.state.set({ kind: "refused", error, confirms: needsConfirmation(error), over });

@@ -1,7 +1,15 @@
-/** Which key a host must prove: the one that this browser remembers, whatever the relay says. */
+/**
+ * Which key a host must prove: the one that this browser remembers, whatever the relay says.
+ *
+ * A host is known by its id or by its name, as in `bothy_device/known_hosts.py`, so that a relay cannot pass another machine
+ * off under a name that the person knows.
+ */
 
 import { type Bytes, LIMITS, fingerprint, fromBase64 } from "../channel/index.ts";
-import type { Vault } from "../device/vault.ts";
+import type { Pin, Vault } from "../device/vault.ts";
+
+/** Where keys are remembered. */
+export type Pins = Pick<Vault, "pins" | "trust">;
 
 /** What the relay says about a host. */
 export interface NamedHost {
@@ -34,22 +42,29 @@ export interface Trusted {
 }
 
 /** The key to use. A host that is new here is remembered. Throws HostKeyChanged. */
-export async function trusted(vault: Vault, host: NamedHost): Promise<Trusted> {
+export async function trusted(vault: Pins, host: NamedHost): Promise<Trusted> {
   const key = keyOf(host);
   const shown = await fingerprint(key);
-  const pin = await vault.pin(host.hostId);
-  if (pin === undefined) {
+  const pins = await pinsOf(vault, host);
+  if (pins.length === 0) {
     await trust(vault, host);
     return { key, fingerprint: shown, first: true };
   }
-  const remembered = await fingerprint(pin.channelKey);
-  if (remembered !== shown) throw new HostKeyChanged(host, remembered, shown);
+  for (const pin of pins) {
+    const remembered = await fingerprint(pin.channelKey);
+    if (remembered !== shown) throw new HostKeyChanged(host, remembered, shown);
+  }
   return { key, fingerprint: shown, first: false };
 }
 
-/** Remember the key that the relay names now, in place of another one. */
-export function trust(vault: Vault, host: NamedHost): Promise<void> {
-  return vault.trust({ hostId: host.hostId, hostName: host.hostName, channelKey: keyOf(host) });
+/** Remember the key that the relay names now, in place of every other one of this host. */
+export async function trust(vault: Pins, host: NamedHost): Promise<void> {
+  const pin = { hostId: host.hostId, hostName: host.hostName, channelKey: keyOf(host) };
+  await vault.trust(pin, await pinsOf(vault, host));
+}
+
+async function pinsOf(vault: Pins, host: NamedHost): Promise<readonly Pin[]> {
+  return (await vault.pins()).filter(({ hostId, hostName }) => hostId === host.hostId || hostName === host.hostName);
 }
 
 function keyOf(host: NamedHost): Bytes {
