@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bothy_server.hosts.app.api import Host, HostState, Presence, find_host, host_unknown
 from bothy_server.identity.app.api import (
@@ -182,6 +182,8 @@ class Sessions:
             raise session_unknown()
         if record.state is SessionState.CLOSED:
             raise _closed(record)
+        if host.channel_key is None:  # paired anew after the session was read, which ended it
+            raise _closed(replace(record, close_reason="host_repaired"))
         if record.attach_seq != made.attach_seq:
             raise Problem(409, "replaced", "The session was attached again meanwhile; that attach holds it.")
         return self._opened(record, host)

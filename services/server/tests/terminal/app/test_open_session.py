@@ -274,6 +274,15 @@ async def test_a_repeat_gets_no_token_for_a_session_that_went_on_elsewhere_or_en
     assert await refusal(rows, again) == (409, "session_closed")
 
 
+async def test_a_repeat_that_meets_a_new_pairing_of_the_host_is_told_that_the_session_ended(
+    sessions, rows, device, host, link
+):
+    """As between the two reads, of the session and of its host."""
+    await attempt(sessions, device, host, await rows.step_up(device, host), REPEAT)
+    await rows.run("UPDATE hosts SET signing_key = NULL, channel_key = NULL WHERE id = :id", id=host.id)
+    assert await refusal(rows, attempt(sessions, device, host, repeat=REPEAT)) == (409, "session_closed")
+
+
 async def test_a_key_of_another_request_is_refused_before_the_step_up(sessions, rows, device, host, link):
     await attempt(sessions, device, host, await rows.step_up(device, host), REPEAT)
     other = RepeatKey("one", bytes(31) + b"\1", 3600)
