@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from contextlib import AsyncExitStack
 from uuid import uuid4
 
 import psycopg
@@ -71,6 +72,67 @@ async def test_presence_changes_are_told_on_every_node(two: Cluster):
         told = await strange.until("host.updated")
         assert {each.event for each in told} == {"host.updated"}, "nothing of Robin's host"
         assert told[-1].data["host_id"] == str(sam_host.host_id)
+
+
+async def test_the_stream_of_a_revoked_device_ends_at_once_on_every_node(two: Cluster):
+    robin, _ = await two.couple()
+    name = (await robin.rest("GET", "/me")).body["person_name"]
+    phone = await two.another_device(name)
+    async with reading(phone) as here, reading(phone, url=two.nodes[1].url) as there, reading(robin) as own:
+        for each in (here, there, own):
+            await begun(each)
+        revoked = await robin.act("manage_account", f"/devices/{phone.device_id}/revoke", url=two.nodes[1].url)
+        assert revoked.status == 200
+        assert [await here.rest(), await there.rest()] == [[], []]
+        told = (await own.until("rights.changed"))[-1]
+        assert told.data["device_id"] == str(phone.device_id)
+    answer = await phone.rest("GET", "/events")
+    assert (answer.status, answer.code) == (401, "token_invalid")
+
+
+async def test_a_node_that_leaves_sends_its_readers_to_another_one_and_nothing_is_missed(database_url, tmp_path):
+    async with cluster(database_url, tmp_path, nodes=2, events=SHORT, server={"drain_notice": "60s"}) as two:
+        robin, host = await two.couple()
+        async with reading(robin) as reader:
+            await begun(reader)
+            two.nodes[0].node.drain.begin()
+            assert (await reader.rest())[-1] == Block("reconnect", {}, None)
+        refused = await robin.rest("GET", "/events")
+        assert (refused.status, refused.code, refused.headers["retry-after"]) == (503, "node_leaving", "2")
+        assert (await robin.manage("/rename", {"name": "lab-9"}, host_id=host.host_id)).status == 200
+        async with reading(robin, url=two.nodes[1].url, after=reader.last_id) as again:
+            first = await again.next()
+            assert (first.event, first.data["host_id"]) == ("host.updated", str(host.host_id))
+
+
+async def test_a_database_that_was_away_is_a_reset_and_the_stream_goes_on(two: Cluster):
+    robin, host = await two.couple()
+    async with reading(robin) as reader:
+        await begun(reader)
+        async with two.outage():
+            pass
+        await reader.until("reset")
+
+        async def renamed() -> bool:
+            """The pool has connections that were cut."""
+            answer = await robin.manage("/rename", {"name": "lab-8"}, host_id=host.host_id)
+            return answer.status == 200
+
+        await eventually(renamed)
+        assert (await reader.until("host.updated"))[-1].data["host_id"] == str(host.host_id)
+
+
+async def test_readers_that_wait_hold_no_connection_of_the_database(database_url, tmp_path):
+    few, many = {"pool_size": 2}, {"max_per_person": 20}
+    async with cluster(database_url, tmp_path, nodes=1, database=few, events=SHORT | many) as one:
+        robin, host = await one.couple()
+        async with AsyncExitStack() as stack:
+            readers = [await stack.enter_async_context(reading(robin)) for _ in range(20)]
+            for each in readers:
+                await begun(each)
+            assert (await robin.manage("/rename", {"name": "lab-7"}, host_id=host.host_id)).status == 200
+            for each in readers:
+                assert (await each.until("host.updated"))[-1].data["host_id"] == str(host.host_id)
 
 
 # ---- nothing is lost, nothing comes twice -----------------------------------------------------------------------------
