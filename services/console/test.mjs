@@ -28,7 +28,14 @@ const { metafile } = await build({
 // Node.js 20 warns of each WebCrypto algorithm that it calls experimental.
 const run = spawnSync(
   process.execPath,
-  ["--no-warnings", "--enable-source-maps", "--test", "--test-timeout=60000", "--test-reporter=dot", ...Object.keys(metafile.outputs)],
+  [
+    "--no-warnings",
+    "--enable-source-maps",
+    "--test",
+    "--test-timeout=60000", // a test that waits for what does not come fails
+    "--test-reporter=dot",
+    ...Object.keys(metafile.outputs),
+  ],
   { stdio: "inherit" },
 );
 process.exit(run.status ?? 1);

@@ -29,4 +29,5 @@ interface Meaning {
   readonly text: string;
 }
 
-const meanings = new Map(Object.entries(wire.close_codes as { [code: string]: Meaning }).map(([code, row]) => [Number(code), row]));
+const rows: { readonly [code: string]: Meaning } = wire.close_codes as { [code: string]: Meaning };
+const meanings = new Map(Object.entries(rows).map(([code, row]) => [Number(code), row]));

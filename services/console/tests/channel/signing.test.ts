@@ -10,7 +10,7 @@ test("every shared vector", async () => {
   const pkcs8 = bytes("302e020100300506032b657004220420" + vectors.private_key);
   const key = await crypto.subtle.importKey("pkcs8", pkcs8, "Ed25519", false, ["sign"]);
   for (const vector of vectors.vectors) {
-    const fields = vector.fields.map((field) => ("text" in field && field.text !== undefined ? field.text : bytes(field.hex!)));
+    const fields = vector.fields.map(({ text, hex: raw }: { text?: string; hex?: string }) => text ?? bytes(raw!));
     const signed = signedBytes(vector.purpose as Purpose, vector.audience, ...fields);
     assert.equal(hex(signed), vector.signed, vector.purpose);
     assert.equal(hex(new Uint8Array(await crypto.subtle.sign("Ed25519", key, signed))), vector.signature);

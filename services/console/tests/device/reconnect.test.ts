@@ -9,7 +9,27 @@ import { chanceOf } from "../chance.ts";
 import { snakeCase } from "../snake_case.ts";
 
 const CODES = [...Object.keys(wire.close_codes).map(Number), 1001, 1999, 2000, 4000, 4999];
-const PROBLEMS = ["host_unavailable", "idempotency_running", "internal", "rate_limited", "unavailable", "replaced", "forbidden"];
+const PROBLEMS = [
+  "host_unavailable",
+  "idempotency_running",
+  "internal",
+  "rate_limited",
+  "unavailable",
+  "replaced",
+  "session_closed",
+];
+const KINDS: readonly Event["kind"][] = [
+  "accepted",
+  "paired",
+  "lost",
+  "declined",
+  "unreached",
+  "attached",
+  "refused",
+  "passed",
+  "now",
+  "woke",
+];
 const REFUSALS = ["token_expired", "token_replayed", "session_unknown", "profile_mismatch"];
 
 interface Walk {
@@ -23,27 +43,18 @@ function randomWalk(chance: () => number): Walk {
   const one = <Item>(items: readonly Item[]): Item => items[Math.floor(items.length * chance())]!;
   let now = 1000 * chance();
   const event = (): Event => {
-    switch (one(["accepted", "accepted", "paired", "paired", "lost", "declined", "unreached", "attached", "refused", "passed", "passed", "now", "woke"])) {
-      case "accepted":
-        return { kind: "accepted" };
-      case "paired":
-        return { kind: "paired" };
+    const kind = one([...KINDS, "accepted", "paired", "passed"] as const);
+    switch (kind) {
       case "lost":
-        return { kind: "lost", code: one(CODES) };
+        return { kind, code: one(CODES) };
       case "declined":
-        return { kind: "declined", code: one(REFUSALS) };
-      case "unreached":
-        return { kind: "unreached" };
+        return { kind, code: one(REFUSALS) };
       case "attached":
-        return { kind: "attached", tokenUntil: now + 60 * chance() };
+        return { kind, tokenUntil: now + 60 * chance() };
       case "refused":
-        return { kind: "refused", code: one(PROBLEMS), retryAfter: one([0, 0, 30]) };
-      case "passed":
-        return { kind: "passed" };
-      case "now":
-        return { kind: "now" };
+        return { kind, code: one(PROBLEMS), retryAfter: one([0, 0, 30]) };
       default:
-        return { kind: "woke" };
+        return { kind };
     }
   };
   const first = { now, life: 100 * chance() };
@@ -80,7 +91,7 @@ test("every walk is that of Python", () => {
       seen.add(`${before} ${event.kind}`);
     }
   }
-  const kinds = ["accepted", "paired", "lost", "declined", "unreached", "attached", "refused", "passed", "now", "woke"];
   const phases = ["dialling", "attaching", "up", "waiting", "replaced", "stopped"];
-  assert.deepEqual(phases.flatMap((phase) => kinds.map((kind) => `${phase} ${kind}`)).filter((each) => !seen.has(each)), []);
+  const possible = phases.flatMap((phase) => KINDS.map((kind) => `${phase} ${kind}`));
+  assert.deepEqual(possible.filter((each) => !seen.has(each)), []);
 });

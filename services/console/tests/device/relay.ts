@@ -8,7 +8,13 @@ import { type Opened, type Status, TerminalSession } from "../../src/device/term
 import { bytes, hex } from "../channel/hex.ts";
 import { PythonHost } from "../channel/python_host.ts";
 
-const CHANNEL = { handshake_timeout: 1e9, input_window: 64 * 1024, output_window: 4096, output_window_min: 1024, output_window_max: 8192 };
+const CHANNEL = {
+  handshake_timeout: 1e9,
+  input_window: 64 * 1024,
+  output_window: 4096,
+  output_window_min: 1024,
+  output_window_max: 8192,
+};
 
 /** What stands in the browser's place for a WebSocket. */
 export class Socket {
