@@ -135,6 +135,16 @@ async def test_a_browser_whose_login_is_over_is_told_so(http, node, late_browser
     assert await call(http, node, row, late_browser) == (401, "sign_in_required")
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def eager(shared_database_url, tmp_path_factory):
+    """Somebody who has had their one call of the hour."""
+    folder = tmp_path_factory.mktemp("eager")
+    async with cluster(shared_database_url, folder, nodes=1, identity={"person_rate": "1 per hour"}) as node:
+        device = await node.operator(f"Kim-{uuid4().hex[:8]}")
+        assert (await device.rest("GET", "/me")).status == 200
+        yield node, device
+
+
 @of([row for row in ROWS if row.guessable])
 async def test_a_network_that_calls_too_often_is_told_to_wait(http, shared_database_url, tmp_path, row):
     groups = {"server": {"trusted_proxies": ["127.0.0.1"]}, "identity": {"address_rate": "1 per hour"}}
@@ -142,6 +152,12 @@ async def test_a_network_that_calls_too_often_is_told_to_wait(http, shared_datab
         assert await call(http, one, row, address="192.0.2.7", content=b"") == (400, "body_invalid")
         assert await call(http, one, row, address="192.0.2.7") == (429, "rate_limited")
         assert await call(http, one, row, address="192.0.2.8", content=b"") == (400, "body_invalid")
+
+
+@of(SIGNED_IN)
+async def test_a_person_who_calls_too_often_is_told_to_wait(http, eager, row):
+    node, device = eager
+    assert await call(http, node, row, device) == (429, "rate_limited")
 
 
 # ---- what is sent ---------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ and says yes there.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -95,7 +96,7 @@ async def approve(rest: Rest, user_code: str, agreed: Callable[[str], bool]) -> 
         await rest.call("POST", f"{path}/deny", _Denied, {})
         return f"{name} was sent away"
     step_up_id = await rest.step_up("manage_account")
-    made = await rest.call("POST", f"{path}/approve", _Approved, {"step_up_id": step_up_id})
+    made = await rest.make(f"{path}/approve", _Approved, {"step_up_id": step_up_id})
     return f"{name} is a device of yours now ({made.device_id})"
 
 
@@ -126,6 +127,11 @@ def _words(begun: _Begun, name: str, shown: str) -> str:
 
 
 def ask(shown: str) -> bool:
-    """The person's word. Where nobody can be asked, nothing is approved."""
+    """The person's word."""
     click.echo(shown, err=True)
-    return click.confirm("Is it the same there, and do you let it in?", err=True)
+    try:
+        return click.confirm("Is it the same there, and do you let it in?", err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise Failure("nobody could be asked, so it is not let in; run this in a terminal") from None

@@ -113,12 +113,12 @@ export class Account {
 
 /** Ask the person to confirm one act with a passkey; the id of the step-up, which counts once. */
 export async function confirm(rest: Rest, act: Act): Promise<string> {
-  const asked = await rest.call<{ challenge: string; passkey: RequestOptions | null }>(
+  const asked = await rest.call<{ challenge: string; passkey?: RequestOptions }>(
     "POST",
     "/step-up/challenges",
     act,
   );
-  if (asked.passkey === null) throw new Refusal(401, "passkey_required", "Add a passkey first.", 0);
+  if (asked.passkey === undefined) throw new Refusal(401, "passkey_required", "Add a passkey first.", 0);
   const credential: Assertion = await usePasskey(asked.passkey);
   const proof = { challenge: asked.challenge, credential };
   return (await rest.call<{ step_up_id: string }>("POST", "/step-up", proof)).step_up_id;

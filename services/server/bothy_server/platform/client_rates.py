@@ -1,7 +1,8 @@
-"""How often one client network may call what needs no signed-in person, on this node (``docs/spec/protocol.md``, Limits).
+"""How often one client may call on this node (``docs/spec/protocol.md``, Limits).
 
-Counted before the body is read, so that a stranger costs next to nothing. Nobody is identified by it: an office behind
-one address is one client, and so is the /64 that an IPv6 subscriber gets.
+What needs no signed-in person is counted by the client's network before the body is read, so that a stranger costs next to
+nothing. Nobody is identified by it: an office behind one address is one client, and so is the /64 that an IPv6 subscriber
+gets. All else is counted by its person: each call may write an audit entry, which stays for ever and is written one at a time.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ _PREFIX_BITS = 64
 
 
 class ClientRates:
-    """Counts calls by client network."""
+    """Counts calls by client."""
 
     def __init__(self, rate: Rate, most: int, monotonic: Callable[[], float]) -> None:
-        """``rate`` and ``most`` are the keys ``identity.address_rate`` and ``identity.max_addresses``."""
+        """``most`` clients are remembered."""
         self._table = RateTable(rate, most)
         self._monotonic = monotonic
         self.refused = 0
         """Calls that were refused; only grows."""
 
-    def spend(self, network: str) -> None:
-        """One call from a network, see :func:`client_network`. Raises 429 ``rate_limited``."""
-        wait_s = self._table.take(network, self._monotonic())
+    def spend(self, client: str) -> None:
+        """One call of a client: its network, see :func:`client_network`, or its person. Raises 429 ``rate_limited``."""
+        wait_s = self._table.take(client, self._monotonic())
         if wait_s:
             self.refused += 1
             raise too_often(wait_s)

@@ -33,18 +33,19 @@ SECURITY_HEADERS = {
 
 
 async def read_body(request: Request, max_bytes: int) -> bytes:
-    """A JSON body, not decoded yet; not more than ``max_bytes`` are held.
-
-    Raises :class:`Problem`: 415 for another content type (a web page can send those without asking), or 413.
-    """
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise Problem(415, "content_type_invalid", "Send the body as application/json.")
+    """The body; not more than ``max_bytes`` are held. Raises 413 ``body_too_large``."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > max_bytes:
             raise Problem(413, "body_too_large", f"The body may have at most {max_bytes} bytes.")
     return bytes(body)
+
+
+def check_is_json(request: Request) -> None:
+    """Raises 415 ``content_type_invalid`` for another content type: a web page can send those without asking."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise Problem(415, "content_type_invalid", "Send the body as application/json.")
 
 
 def decode_json(raw: bytes, kind: type[T]) -> T:

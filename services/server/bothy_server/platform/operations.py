@@ -113,7 +113,7 @@ class Operation:
             yield {503: ("unavailable",)}
         if self.signed_in:
             yield {401: ("token_invalid", "sign_in_required")}
-        if self.guessable:
+        if self.guessable or self.signed_in:
             yield {429: ("rate_limited",)}
         if self.takes is not None:
             yield {400: ("body_invalid",), 413: ("body_too_large",), 415: ("content_type_invalid",)}

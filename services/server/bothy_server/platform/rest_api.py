@@ -22,7 +22,7 @@ from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import StorageUnavailable
 from bothy_server.platform.client_address import Network, client_address, forwarded_chain
 from bothy_server.platform.client_rates import ClientRates, client_network
-from bothy_server.platform.http import bearer_token, decode_json, json_response, read_body
+from bothy_server.platform.http import bearer_token, check_is_json, decode_json, json_response, read_body
 from bothy_server.platform.operations import AnonymousCall, Call, Operation, operations_of
 from bothy_server.platform.server_sent_events import EventStream
 
@@ -45,6 +45,7 @@ class RestApi:
 
     caller: Callable[[str | None], Awaitable[Caller]]
     client_rates: ClientRates
+    person_rates: ClientRates
     max_body_bytes: int
     trusted: Sequence[Network]
     repeat_window: float
@@ -90,7 +91,9 @@ class RestApi:
         raw = b"" if row.takes is None else await read_body(request, self.max_body_bytes)
         # Behind the body, which may come slowly: whoever is revoked meanwhile is no caller any more.
         caller = await self.caller(bearer_token(request)) if row.signed_in else None
-        body = None if row.takes is None else decode_json(raw, row.takes)
+        if caller is not None:
+            self.person_rates.spend(str(caller.person_id))
+        body = None if row.takes is None else _body(request, raw, row.takes)
         query = None if row.query is None else _query(request, row.query)
         if caller is None:
             return AnonymousCall(body=body, path=request.path_params, query=query, address=address)
@@ -122,6 +125,11 @@ def _tell(row: Operation, status: int, code: str | None) -> None:
     if code is not None and code not in row.all_refusals().get(status, ()):
         _log.error("undeclared refusal", extra={"bothy.operation": row.name, "bothy.problem": code})
     _log.debug("answered", extra={"bothy.operation": row.name, "bothy.status": status, "bothy.problem": code})
+
+
+def _body(request: Request, raw: bytes, kind: type[msgspec.Struct]) -> msgspec.Struct:
+    check_is_json(request)
+    return decode_json(raw, kind)
 
 
 def _query(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:

@@ -14,6 +14,7 @@ from bothy_server.kernel.unit import StorageUnavailable
 from bothy_server.platform.http import (
     SECURITY_HEADERS,
     SecurityHeaders,
+    check_is_json,
     decode_json,
     exception_handlers,
     json_response,
@@ -29,7 +30,9 @@ class Greeting(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 async def greet(request: Request) -> Response:
-    return json_response(decode_json(await read_body(request, MOST), Greeting), 201)
+    raw = await read_body(request, MOST)
+    check_is_json(request)
+    return json_response(decode_json(raw, Greeting), 201)
 
 
 async def refuse(_: Request) -> Response:

@@ -100,10 +100,19 @@ def test_the_methods_of_an_adapter_are_bound():
                 413: ("body_too_large",),
                 415: ("content_type_invalid",),
                 422: ("idempotency_mismatch",),
+                429: ("rate_limited",),
                 503: ("unavailable",),
             },
         ),
-        ("list_things", {400: ("query_invalid",), 401: ("token_invalid", "sign_in_required"), 503: ("unavailable",)}),
+        (
+            "list_things",
+            {
+                400: ("query_invalid",),
+                401: ("token_invalid", "sign_in_required"),
+                429: ("rate_limited",),
+                503: ("unavailable",),
+            },
+        ),
         (
             "guess_thing",
             {

@@ -16,8 +16,9 @@ from uuid import UUID
 
 from bothy_server.identity.app.api import spend_step_up
 from bothy_server.identity.app.attempts import Attempts
+from bothy_server.identity.app.repeats import Made, made_before, remember_made
 from bothy_server.identity.domain.act import Act
-from bothy_server.kernel.caller import Caller
+from bothy_server.kernel.caller import Caller, RepeatKey
 from bothy_server.kernel.clock import Clock
 from bothy_server.kernel.ids import new_id
 from bothy_server.kernel.names import check_name
@@ -82,7 +83,7 @@ class LetIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Polled:
     """What a device that asks is told: nothing yet, or what was decided. ``too_soon``: it may not ask so often."""
 
     too_soon: bool
@@ -101,7 +102,7 @@ class DeviceLoginStore(Protocol):
     async def known(self, asking: Asking) -> bool:
         """Whether one of the keys is a device's."""
 
-    async def poll(self, device_code_hash: bytes, interval_s: float) -> Asked | None:
+    async def poll(self, device_code_hash: bytes, interval_s: float) -> Polled | None:
         """Note that the device asked; None for a login that is not there or too old."""
 
     async def find(self, user_code_hash: bytes) -> Waiting | None:
@@ -194,16 +195,21 @@ class DeviceLogins:
                 raise _CODE_UNKNOWN
         return waiting
 
-    async def approve(self, caller: Caller, login_id: UUID, step_up_id: StepUpId) -> DeviceId:
+    async def approve(
+        self, caller: Caller, login_id: UUID, step_up_id: StepUpId, repeat: RepeatKey | None = None
+    ) -> DeviceId:
         """Make the device one of the caller's. Raises 404 ``user_code_unknown``, 401 ``step_up_required``."""
         device_id = DeviceId(new_id(self._clock.now()))
         async with self._uow() as unit:
+            if (made := await made_before(unit, caller, repeat)) is not None:
+                return DeviceId(made.id)
             if not await unit.of(DeviceLoginStore).approve(login_id, caller.person_id, device_id, self._limits.ttl):
                 raise _CODE_UNKNOWN
             await spend_step_up(unit, caller, step_up_id, Act("manage_account"))
             unit.audit(_entry(caller, "device.approve", "approved", device_id))
             unit.audit(_entry(caller, "device.add", "approval", device_id))
             unit.emit(Event("rights.changed", person_id=caller.person_id, device_id=device_id))
+            await remember_made(unit, caller, repeat, Made(device_id))
         return device_id
 
     async def deny(self, caller: Caller, login_id: UUID) -> None:

@@ -110,7 +110,8 @@ class Login:
     async def token(self, device_id: DeviceId, challenge: bytes, signature: bytes) -> tuple[str, float]:
         """An access token and its life in seconds, for a device that signed its challenge."""
         async with self._uow() as unit:
-            device = await unit.of(PersonStore).device(device_id)
+            # Held, since whoever revokes it holds that first, too, and forgets its challenges then.
+            device = await unit.of(PersonStore).hold_device(device_id)
             spent = await unit.of(ChallengeStore).use(challenge, device_id, "login")
             key = _DECOY_KEY if device is None else device.signing_key
             signed = self._signed(key, signature, Purpose.DEVICE_LOGIN, challenge, str(device_id))

@@ -85,6 +85,18 @@ CREATE INDEX attempts_whole ON attempts (whole_at);
 CREATE INDEX terminal_sessions_opened ON terminal_sessions (person_id, opened_at);
 """
 
+# A revocation looks for all that a device or person has open, the sweep for the grants that end next.
+INDEXES = """
+CREATE INDEX invites_person ON invites (person_id);
+CREATE INDEX challenges_device ON challenges (device_id);
+CREATE INDEX challenges_person ON challenges (person_id);
+CREATE INDEX step_ups_device ON step_ups (device_id);
+CREATE INDEX step_ups_person ON step_ups (person_id);
+CREATE INDEX device_logins_device ON device_logins (device_id);
+CREATE INDEX device_logins_person ON device_logins (person_id);
+CREATE INDEX host_grants_end ON host_grants (expires_at) WHERE expires_at IS NOT NULL;
+"""
+
 # A row without a subject has the text that it always had, so that the chain of older rows stays whole.
 AUDIT = r"""
 ALTER TABLE audit_log ADD COLUMN subject_person_id uuid, ADD COLUMN subject_device_id uuid;
@@ -145,6 +157,8 @@ END $$;
 
 def upgrade() -> None:
     # Also those that are only referred to, since a foreign key is checked on both sides.
-    lock_all(["persons", "devices", "challenges", "step_ups", "terminal_sessions", "audit_log"])
-    for part in (DEVICES, LOGINS, PROOFS, LIMITS, AUDIT, APPEND):
+    lock_all(
+        ["persons", "devices", "invites", "challenges", "step_ups", "host_grants", "terminal_sessions", "audit_log"]
+    )
+    for part in (DEVICES, LOGINS, PROOFS, LIMITS, INDEXES, AUDIT, APPEND):
         op.execute(part)

@@ -8,6 +8,7 @@ import pytest
 
 from bothy_kit.cluster import ORIGIN
 from bothy_kit.rows import Keys
+from bothy_server.identity.app.devices import Devices
 from bothy_server.identity.app.invites import Invites
 from bothy_server.identity.app.login import Login, LoginLimits, NewDevice
 from bothy_server.identity.app.people import People
@@ -303,3 +304,20 @@ async def test_of_two_logins_with_one_challenge_exactly_one_wins(login, rows):
     attempts = [login.token(device.id, challenge, signature) for _ in range(3)]
     results = await asyncio.gather(*attempts, return_exceptions=True)
     assert sorted(type(each).__name__ for each in results) == ["Problem", "Problem", "tuple"]
+
+
+async def test_a_device_signs_in_while_it_is_revoked(login, rows, clock):
+    """Both need its row and its challenges; the revocation is never the one that fails."""
+    devices = Devices(rows.uow, Invites(clock, 3600), RightLosses())
+    for _ in range(15):
+        device = await rows.device()
+        kept = await rows.device(device.person_id)
+        challenge, _ = await login.challenge(device.id)
+        confirmed = await rows.confirmed(kept, Act("manage_account"))
+        signed_in, revoked = await asyncio.gather(
+            login.token(device.id, challenge, login_signature(device, challenge)),
+            devices.revoke(device.id, kept.caller, confirmed),
+            return_exceptions=True,
+        )
+        assert revoked.revoked_at is not None
+        assert isinstance(signed_in, tuple) or signed_in.code in {"login_refused", "device_revoked"}

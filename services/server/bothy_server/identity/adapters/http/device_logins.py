@@ -153,11 +153,12 @@ class DeviceLoginOperations:
         "POST",
         "/api/v1/device-logins/{device_login_id}/approve",
         refuses={401: ("step_up_required",), **_UNKNOWN},
+        repeatable=True,
     )
     async def approve_device_login(self, call: Call[Approval]) -> ApprovedDevice:
         """Make it a device of the caller's."""
         login_id = call.path_id("device_login_id", _unknown())
-        made = await self.device_logins.approve(call.caller, login_id, StepUpId(call.body.step_up_id))
+        made = await self.device_logins.approve(call.caller, login_id, StepUpId(call.body.step_up_id), call.repeat)
         return ApprovedDevice(device_id=made)
 
     @operation("POST", "/api/v1/device-logins/{device_login_id}/deny", refuses=_UNKNOWN)

@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bothy_server.identity.app.device_logins import Asked, Asking, DeviceLoginLimits, LetIn, Waiting
+from bothy_server.identity.app.device_logins import Asking, DeviceLoginLimits, LetIn, Polled, Waiting
 from bothy_wire.ids import DeviceId, PersonId
 
 _ADD = text("""
@@ -74,14 +74,14 @@ class PostgresDeviceLoginStore:
         keys = {"signing_key": asking.signing_key, "channel_key": asking.channel_key}
         return (await self._connection.execute(_KNOWN, keys)).first() is not None
 
-    async def poll(self, device_code_hash: bytes, interval_s: float) -> Asked | None:
+    async def poll(self, device_code_hash: bytes, interval_s: float) -> Polled | None:
         """See the port."""
         values = {"device_code_hash": device_code_hash, "interval_s": interval_s}
         row = (await self._connection.execute(_POLL, values)).first()
         if row is None:
             return None
         let_in = None if row.device_id is None else LetIn(row.device_id, row.person_id, row.person_name)
-        return Asked(row.too_soon, row.denied, let_in)
+        return Polled(row.too_soon, row.denied, let_in)
 
     async def find(self, user_code_hash: bytes) -> Waiting | None:
         """See the port."""

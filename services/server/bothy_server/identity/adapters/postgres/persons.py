@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bothy_server.identity.app.ports import Device, DeviceKeys
@@ -54,12 +54,14 @@ _RENEW_LOGIN = text("""
       AND kind = 'browser' AND revoked_at IS NULL
     RETURNING id
 """)
-_DEVICE = text("""
+_DEVICE = """
     SELECT d.id, d.person_id, d.name, d.kind, d.signing_key, d.channel_key, p.is_operator, p.name AS person_name,
            d.revoked_at IS NOT NULL AS revoked, d.revoked_at IS NULL AND p.disabled_at IS NULL AS usable,
            d.kind = 'browser' AND coalesce(d.login_until <= now(), true) AS login_over
     FROM devices d JOIN persons p ON p.id = d.person_id WHERE d.id = :id
-""")
+"""
+_READ_DEVICE = text(_DEVICE)
+_HOLD_DEVICE = text(f"{_DEVICE} FOR NO KEY UPDATE OF d")
 _TOUCH_DEVICE = text("UPDATE devices SET last_used_at = now() WHERE id = :id")
 
 
@@ -129,7 +131,18 @@ class PostgresPersonStore:
 
     async def device(self, device_id: DeviceId) -> Device | None:
         """See the port."""
-        row = (await self._connection.execute(_DEVICE, {"id": device_id})).first()
+        return await self._device(_READ_DEVICE, device_id)
+
+    async def hold_device(self, device_id: DeviceId) -> Device | None:
+        """See the port."""
+        return await self._device(_HOLD_DEVICE, device_id)
+
+    async def touch_device(self, device_id: DeviceId) -> None:
+        """See the port."""
+        await self._connection.execute(_TOUCH_DEVICE, {"id": device_id})
+
+    async def _device(self, statement: TextClause, device_id: DeviceId) -> Device | None:
+        row = (await self._connection.execute(statement, {"id": device_id})).first()
         if row is None:
             return None
         return Device(
@@ -145,10 +158,6 @@ class PostgresPersonStore:
             is_operator=row.is_operator,
             person_name=row.person_name,
         )
-
-    async def touch_device(self, device_id: DeviceId) -> None:
-        """See the port."""
-        await self._connection.execute(_TOUCH_DEVICE, {"id": device_id})
 
 
 def _login(person_id: PersonId, keys: DeviceKeys, ttl_s: float) -> dict[str, object]:

@@ -10,9 +10,11 @@ from bothy_server.terminal.app.ports import SessionRecord
 from bothy_wire.ids import DeviceId, HostId, PersonId
 
 _LIVE = f"SELECT {COLUMNS} FROM terminal_sessions s JOIN hosts h ON h.id = s.host_id WHERE s.state <> 'closed'"
-_OF_DEVICE = text(f"{_LIVE} AND s.device_id = :device_id")
+# Held: an attach by another device that comes meanwhile either waits, or has taken the session from this one.
+_OF_DEVICE = text(f"{_LIVE} AND s.device_id = :device_id ORDER BY s.id FOR NO KEY UPDATE OF s")
 _OF_PERSON = text(f"""
     {_LIVE} AND s.person_id = :person_id AND (CAST(:host_id AS uuid) IS NULL OR s.host_id = :host_id)
+    ORDER BY s.id FOR NO KEY UPDATE OF s
 """)
 
 
