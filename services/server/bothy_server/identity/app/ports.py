@@ -132,9 +132,6 @@ class PersonStore(Protocol):
     async def hold_device(self, device_id: DeviceId) -> Device | None:
         """The same; nobody else changes it until the unit ends."""
 
-    async def hold_device(self, device_id: DeviceId) -> Device | None:
-        """The same; nobody else changes it until the unit ends."""
-
     async def touch_device(self, device_id: DeviceId) -> None:
         """Note that the device was used."""
 
