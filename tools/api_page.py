@@ -47,10 +47,10 @@ def schemas(kinds: Iterable[type], told: Mapping[str, str], prose: Callable[[str
     return made
 
 
-def field_meanings() -> dict[str, str]:
-    """The table of the protocol's page."""
-    section = PROTOCOL.read_text().partition("## Fields\n")[2].partition("\n## ")[0]
-    return dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.MULTILINE))
+def field_meanings(heading: str) -> dict[str, str]:
+    """A table of the protocol's page."""
+    section = PROTOCOL.read_text().partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    return dict(re.findall(r"^\| `([\w.]+)` \| (.+) \|$", section, re.MULTILINE))
 
 
 def attribute_docs(source: str) -> dict[str, str]:

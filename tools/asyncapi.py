@@ -265,7 +265,7 @@ def _records(direction: str) -> Iterable[Document]:
 def _schemas() -> Document:
     roots = [*frames.Frame.__subclasses__(), handshake.Message1, *get_args(handshake.Message2)]
     told = attribute_docs(inspect.getsource(frames)) | attribute_docs(inspect.getsource(handshake))
-    return schemas(roots, field_meanings() | told, _prose)
+    return schemas(roots, field_meanings("Fields") | told, _prose)
 
 
 def _schema_of(kind: type) -> Document:

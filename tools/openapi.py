@@ -57,7 +57,7 @@ def adapters() -> list[type]:
 def document() -> Document:
     """The whole document."""
     rows = {kind: [row for row, _ in operations_of(kind)] for kind in adapters()}
-    told = field_meanings()
+    told = field_meanings("Fields of REST")
     for kind in rows:
         told |= attribute_docs(inspect.getsource(inspect.getmodule(kind)))  # type: ignore[arg-type]  # a class has one
     return {

@@ -114,6 +114,14 @@ def test_openapi_says_what_an_operation_takes(row: Operation) -> None:
     assert all(each["description"] for each in parameters)
 
 
+def test_openapi_describes_every_field() -> None:
+    """A name that is new has its row in docs/spec/protocol.md, Fields of REST, or words below it in the code."""
+    schemas = DOCUMENT["components"]["schemas"]
+    fields = {(name, field): each for name, schema in schemas.items() for field, each in schema["properties"].items()}
+    assert [where for where, each in fields.items() if not each.get("description") and where[0] != "Problem"] == []
+    assert all(schema["description"] for schema in schemas.values())
+
+
 def test_openapi_tells_when_to_try_again() -> None:
     for name, status in {"unavailable": "503", "rate_limited": "429"}.items():
         assert "Retry-After" in DOCUMENT["components"]["responses"][name]["headers"], status
