@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import wire from "../../src/channel/wire.json" with { type: "json" };
-import { type Effect, type Event, type State, deadline, start, step } from "../../src/device/reconnect.ts";
+import { type Effect, type Event, type Phase, type State, deadline, start, step } from "../../src/device/reconnect.ts";
 import { chanceOf } from "../chance.ts";
 import { snakeCase } from "../snake_case.ts";
 
@@ -38,37 +38,62 @@ interface Walk {
   readonly steps: readonly { readonly event: Event; readonly now: number; readonly chance: number }[];
 }
 
+const UP: readonly Event[] = [{ kind: "accepted" }, { kind: "paired" }];
+/** The shortest way into each phase. */
+const WAYS: { readonly [phase in Phase]: readonly Event[] } = {
+  dialling: [],
+  up: UP,
+  waiting: [...UP, { kind: "lost", code: 1006 }],
+  attaching: [...UP, { kind: "lost", code: 4106 }, { kind: "now" }],
+  replaced: [...UP, { kind: "lost", code: 4103 }],
+  stopped: [{ kind: "lost", code: 1000 }],
+};
+
+/** Into a phase, and one event of a kind there. */
+function shortWalk(phase: Phase, kind: Event["kind"], chance: () => number): Walk {
+  const events = [...WAYS[phase], randomEvent(kind, 100, chance)];
+  return { now: 100, life: 60, steps: events.map((event) => ({ event, now: 100, chance: chance() })) };
+}
+
 /** Events as they come in life: where one leads nowhere, the same rule must say so too. */
 function randomWalk(chance: () => number): Walk {
-  const one = <Item>(items: readonly Item[]): Item => items[Math.floor(items.length * chance())]!;
   let now = 1000 * chance();
-  const event = (): Event => {
-    const kind = one([...KINDS, "accepted", "paired", "passed"] as const);
-    switch (kind) {
-      case "lost":
-        return { kind, code: one(CODES) };
-      case "declined":
-        return { kind, code: one(REFUSALS) };
-      case "attached":
-        return { kind, tokenUntil: now + 60 * chance() };
-      case "refused":
-        return { kind, code: one(PROBLEMS), retryAfter: one([0, 0, 30]) };
-      default:
-        return { kind };
-    }
-  };
   const first = { now, life: 100 * chance() };
   const steps = Array.from({ length: 40 }, () => {
-    now += one([0.1, 1, 20, 70]) * chance();
-    return { event: event(), now, chance: chance() };
+    now += one([0.1, 1, 20, 70], chance) * chance();
+    const kind = one([...KINDS, "accepted", "paired", "passed"] as const, chance);
+    return { event: randomEvent(kind, now, chance), now, chance: chance() };
   });
   return { ...first, steps };
+}
+
+function randomEvent(kind: Event["kind"], now: number, chance: () => number): Event {
+  switch (kind) {
+    case "lost":
+      return { kind, code: one(CODES, chance) };
+    case "declined":
+      return { kind, code: one(REFUSALS, chance) };
+    case "attached":
+      return { kind, tokenUntil: now + 60 * chance() };
+    case "refused":
+      return { kind, code: one(PROBLEMS, chance), retryAfter: one([0, 0, 30], chance) };
+    default:
+      return { kind };
+  }
+}
+
+function one<Item>(items: readonly Item[], chance: () => number): Item {
+  return items[Math.floor(items.length * chance())]!;
 }
 
 test("every walk is that of Python", () => {
   const seed = Number(process.env["SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   const chance = chanceOf(seed);
-  const walks = Array.from({ length: 400 }, () => randomWalk(chance));
+  const phases = Object.keys(WAYS) as Phase[];
+  const walks = [
+    ...phases.flatMap((phase) => KINDS.map((kind) => shortWalk(phase, kind, chance))),
+    ...Array.from({ length: 400 }, () => randomWalk(chance)),
+  ];
   const python = spawnSync(process.env["PYTHON"] ?? "python3", ["tests/device/reconnect_rule.py"], {
     input: JSON.stringify(snakeCase(walks)),
     encoding: "utf8",
@@ -91,7 +116,6 @@ test("every walk is that of Python", () => {
       seen.add(`${before} ${event.kind}`);
     }
   }
-  const phases = ["dialling", "attaching", "up", "waiting", "replaced", "stopped"];
   const possible = phases.flatMap((phase) => KINDS.map((kind) => `${phase} ${kind}`));
   assert.deepEqual(possible.filter((each) => !seen.has(each)), []);
 });
