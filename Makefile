@@ -69,12 +69,12 @@ static: setup ## the part of check that runs no product code
 
 .PHONY: unit
 unit: setup ## unit and contract tests
-	BOTHY_ANSWERS=.venv/answers-unit $(PYTEST) services test/kit tools
+	BOTHY_TEST_ANSWERS=.venv/answers-unit $(PYTEST) services test/kit tools
 	$(BIN)/python services/console/build.py test --if-possible
 
 .PHONY: multinode
 multinode: setup ## several nodes in one process
-	BOTHY_ANSWERS=.venv/answers-multinode PYTHONASYNCIODEBUG=1 $(PYTEST) test/multinode
+	BOTHY_TEST_ANSWERS=.venv/answers-multinode PYTHONASYNCIODEBUG=1 $(PYTEST) test/multinode
 
 .PHONY: fuzz
 fuzz: setup ## REST on two nodes with many more requests than multinode has time for (EXAMPLES=500)

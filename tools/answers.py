@@ -1,6 +1,6 @@
 """Whether tests saw every answer that a REST operation declares and every entry of the audit: ``python tools/answers.py FILE...``.
 
-The files are written by runs of the tests with ``BOTHY_ANSWERS`` (``test/kit``). What only the fuzzer came to does not count:
+The files are written by runs of the tests with ``BOTHY_TEST_ANSWERS`` (``test/kit``). What only the fuzzer came to does not count:
 nobody said what it should be.
 """
 

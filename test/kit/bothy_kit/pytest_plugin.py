@@ -27,8 +27,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """``BOTHY_ANSWERS`` names the file for ``tools/answers.py``."""
-    if file := os.environ.get("BOTHY_ANSWERS"):
+    """``BOTHY_TEST_ANSWERS`` names the file for ``tools/answers.py``."""
+    if file := os.environ.get("BOTHY_TEST_ANSWERS"):
         _answers.write(Path(file))
 
 
