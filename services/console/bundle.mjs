@@ -2,6 +2,8 @@
 
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { promisify } from "node:util";
+import { brotliCompress, gzip } from "node:zlib";
 import { build } from "esbuild";
 
 const folder = process.argv[2];
@@ -23,10 +25,18 @@ await mkdir(folder, { recursive: true });
 let page = await readFile("src/index.html", "utf8");
 for (const output of Object.keys(metafile.outputs)) {
   const name = basename(output);
+  await compress(join(folder, "assets", name));
   page = page.replace(name.endsWith(".css") ? "{{style}}" : "{{script}}", `/assets/${name}`);
 }
 await writeFile(join(folder, "index.html"), page);
 await writeFile(join(folder, "assets", "licences.txt"), await licences());
+
+/** Put the forms beside a file in which a browser may get it. */
+async function compress(path) {
+  const content = await readFile(path);
+  await writeFile(`${path}.br`, await promisify(brotliCompress)(content));
+  await writeFile(`${path}.gz`, await promisify(gzip)(content));
+}
 
 /** The licences of all packages that went in; they want to be passed on. */
 async function licences() {

@@ -31,6 +31,7 @@ interface AppProps {
 }
 
 export function App({ account, vault, identity, invite }: AppProps): JSX.Element {
+  const [offered, setOffered] = useState(invite);
   const [who, setWho] = useState(invite === null ? identity : null);
   const [reason, setReason] = useState<string | null>(null);
   const [here, setHere] = useState<Here | null>(null);
@@ -63,6 +64,7 @@ export function App({ account, vault, identity, invite }: AppProps): JSX.Element
           passkeys: new Watched<number | null>(null),
           say: (text) => spoken.set(text),
           signOut: async () => {
+            made?.tabs.forget();
             await account.signOut(rest).finally(() => leave(null));
           },
         };
@@ -87,8 +89,11 @@ export function App({ account, vault, identity, invite }: AppProps): JSX.Element
   }, [who]);
 
   if (who === null) {
-    const first = reason === null && invite !== null;
-    return <SignIn account={account} invite={first ? invite : null} known={first ? identity : null} reason={reason} signedIn={setWho} />;
+    const signedIn = (person: Identity): void => {
+      setOffered(null);
+      setWho(person);
+    };
+    return <SignIn account={account} invite={offered} known={offered === null ? null : identity} reason={reason} signedIn={signedIn} />;
   }
   if (here === null) {
     return (

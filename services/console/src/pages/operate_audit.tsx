@@ -6,7 +6,7 @@ import { useState } from "preact/hooks";
 import { ACTIONS } from "./audit_actions.ts";
 import { type Topic, useLoaded } from "./happenings.ts";
 import { useHere } from "./here.ts";
-import { Pager } from "./operate_sessions.tsx";
+import { Pager } from "./pager.tsx";
 import { Badge, Empty, Listed } from "./parts.tsx";
 import type { AuditEntry, AuditPage as Page, HostRow, PersonRow } from "./rows.ts";
 import { type Column, Table } from "./table.tsx";

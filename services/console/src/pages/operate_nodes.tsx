@@ -3,25 +3,12 @@
 import type { JSX } from "preact";
 
 import { confirm } from "../device/account.ts";
-import { type Loaded, useLoaded } from "./happenings.ts";
 import { useHere } from "./here.ts";
+import { nodeName, useNodes } from "./nodes.tsx";
 import { Action, Badge, Listed, useNow } from "./parts.tsx";
 import type { NodeRow } from "./rows.ts";
 import { type Column, Table } from "./table.tsx";
 import { ago, bytes, lasting } from "./words.ts";
-
-/** Seconds between two looks at figures, which are no events. */
-export const FIGURES_EVERY = 10;
-
-export function useNodes(): Loaded<readonly NodeRow[]> {
-  const { rest } = useHere();
-  return useLoaded(
-    async () => (await rest.call<{ nodes: NodeRow[] }>("GET", "/nodes")).nodes,
-    ["node.changed"],
-    "",
-    FIGURES_EVERY,
-  );
-}
 
 export function NodesTable(): JSX.Element {
   const loaded = useNodes();
@@ -40,20 +27,6 @@ export function NodesTable(): JSX.Element {
     { title: "Actions", cell: (node) => <Drain node={node} drained={loaded.reload} /> },
   ];
   return <Listed loaded={loaded}>{(nodes) => <Table name="Nodes" rows={nodes} columns={columns} keyOf={(node) => node.node_id} />}</Listed>;
-}
-
-export function nodeName(node: NodeRow): JSX.Element {
-  return (
-    <>
-      <strong>{node.role === "worker" ? "worker" : addressOf(node)}</strong>
-      <code class="id">{node.node_id}</code>
-    </>
-  );
-}
-
-/** Where the node listens, as the edge dials it. */
-export function addressOf(node: NodeRow): string {
-  return node.origin?.replace(/^https?:\/\//, "") ?? node.node_id.slice(0, 8);
 }
 
 function NodeBadge({ node }: { readonly node: NodeRow }): JSX.Element {

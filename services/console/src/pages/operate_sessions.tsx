@@ -5,10 +5,11 @@ import { useState } from "preact/hooks";
 
 import { useLoaded } from "./happenings.ts";
 import { useHere } from "./here.ts";
+import { FIGURES_EVERY } from "./nodes.tsx";
+import { Pager } from "./pager.tsx";
 import { Action, Badge, Empty, Listed, useNow } from "./parts.tsx";
-import type { SessionPage, SessionRow } from "./rows.ts";
+import type { HostRow, SessionPage, SessionRow } from "./rows.ts";
 import { type Column, Table } from "./table.tsx";
-import { FIGURES_EVERY } from "./operate_nodes.tsx";
 import { ago, bytes, dated } from "./words.ts";
 
 const PAGE = 100;
@@ -21,6 +22,12 @@ export function SessionsTable(): JSX.Element {
   const at = before[before.length - 1];
   const query = `?everyone=true&all=${all}&limit=${PAGE}${at === undefined ? "" : `&before=${at}`}`;
   const loaded = useLoaded<SessionPage>(() => rest.call("GET", `/terminal/sessions${query}`), ["terminal_session.changed"], query, FIGURES_EVERY);
+
+  const hosts = useLoaded<readonly HostRow[]>(
+    async () => (await rest.call<{ hosts: HostRow[] }>("GET", "/hosts")).hosts,
+    ["rights.changed"],
+  );
+  const owned = new Set(hosts.value?.filter(({ owner }) => owner).map(({ host_id }) => host_id));
 
   const columns: readonly Column<SessionRow>[] = [
     {
@@ -51,7 +58,7 @@ export function SessionsTable(): JSX.Element {
     { title: "Since", cell: (row) => <span title={dated(row.opened_at)}>{ago(row.opened_at, now)}</span> },
     { title: "In", figure: true, cell: (row) => bytes(row.bytes_in) },
     { title: "Out", figure: true, cell: (row) => bytes(row.bytes_out) },
-    { title: "Actions", cell: (row) => <Terminate session={row} /> },
+    { title: "Actions", cell: (row) => <End session={row} owner={owned.has(row.host_id)} /> },
   ];
   return (
     <>
@@ -89,11 +96,11 @@ export function SessionsTable(): JSX.Element {
   );
 }
 
-/** An owner of the host may end a session of somebody else; the person's own is theirs to end. */
-function Terminate({ session }: { readonly session: SessionRow }): JSX.Element | null {
+/** One's own, and as an owner of the host everybody's; an operator may disable the host instead. */
+function End({ session, owner }: { readonly session: SessionRow; readonly owner: boolean }): JSX.Element | null {
   const { rest, me } = useHere();
-  if (session.state === "closed") return null;
   const own = session.person_id === me.person_id;
+  if (session.state === "closed" || (!own && !owner)) return null;
   const end = async (): Promise<string> => {
     await rest.call("POST", `/terminal/sessions/${session.session_id}/${own ? "close" : "terminate"}`, {});
     return `The session of ${session.person_name} on ${session.host_name} has ended.`;
@@ -106,25 +113,5 @@ function Terminate({ session }: { readonly session: SessionRow }): JSX.Element |
       kind="danger"
       run={end}
     />
-  );
-}
-
-interface PagerProps {
-  /** Null where there is no such page. */
-  readonly newer: (() => void) | null;
-  readonly older: (() => void) | null;
-}
-
-export function Pager({ newer, older }: PagerProps): JSX.Element | null {
-  if (newer === null && older === null) return null;
-  return (
-    <nav class="row" aria-label="Pages of the list">
-      <button type="button" disabled={newer === null} onClick={() => newer?.()}>
-        Newer
-      </button>
-      <button type="button" disabled={older === null} onClick={() => older?.()}>
-        Older
-      </button>
-    </nav>
   );
 }

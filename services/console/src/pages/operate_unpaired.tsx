@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { nodeName, useNodes } from "./operate_nodes.tsx";
+import { nodeName, useNodes } from "./nodes.tsx";
 import { Listed } from "./parts.tsx";
 import type { NodeRow } from "./rows.ts";
 import { type Column, Table } from "./table.tsx";

@@ -22,7 +22,7 @@ interface ActionProps {
 /** A button that does something at the relay: it asks first where that is wanted, is busy meanwhile, and says what went wrong. */
 export function Action({ label, name, kind = "plain", question, disabled, run }: ActionProps): JSX.Element {
   const here = useHere();
-  const [state, setState] = useState<"idle" | "asking" | "busy">("idle");
+  const [state, setState] = useState<"idle" | "asking" | "cancelled" | "busy">("idle");
   const [error, setError] = useState<unknown>(null);
   const alive = useAlive();
 
@@ -43,10 +43,10 @@ export function Action({ label, name, kind = "plain", question, disabled, run }:
     return (
       <span class="asking" role="group" aria-label={question ?? label}>
         <span>{question}</span>
-        <button type="button" class={kind} autoFocus onClick={() => void act()}>
+        <button type="button" class={kind} ref={focusOnce} onClick={() => void act()}>
           {label}
         </button>
-        <button type="button" class="plain" onClick={() => setState("idle")}>
+        <button type="button" class="plain" onClick={() => setState("cancelled")}>
           Cancel
         </button>
       </span>
@@ -57,6 +57,7 @@ export function Action({ label, name, kind = "plain", question, disabled, run }:
       <button
         type="button"
         class={kind}
+        ref={state === "cancelled" ? focusOnce : null}
         aria-label={name}
         aria-busy={state === "busy"}
         disabled={disabled || state === "busy"}
@@ -147,4 +148,9 @@ export function useAlive(): { current: boolean } {
     };
   }, []);
   return alive;
+}
+
+/** As a `ref`: what has just come gets the keyboard. */
+export function focusOnce(element: HTMLElement | null): void {
+  element?.focus();
 }

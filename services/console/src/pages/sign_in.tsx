@@ -6,6 +6,7 @@ import { useState } from "preact/hooks";
 import type { Account } from "../device/account.ts";
 import { Rest } from "../device/rest.ts";
 import type { Identity } from "../device/vault.ts";
+import { focusOnce } from "./parts.tsx";
 import { browserName } from "./support.ts";
 import { wordsOf } from "./words.ts";
 
@@ -161,8 +162,4 @@ function submitted(act: () => Promise<void>): (event: Event) => void {
     event.preventDefault();
     void act();
   };
-}
-
-function focusOnce(element: HTMLElement | null): void {
-  element?.focus();
 }

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { addressOf } from "./operate_nodes.tsx";
+import { addressOf } from "./nodes.tsx";
 import type { NodeRow } from "./rows.ts";
 import type { Look } from "./unpaired_history.ts";
 

@@ -48,6 +48,7 @@ export class TerminalScreen implements Screen {
       cursorBlink: true,
       fontFamily: 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace',
       fontSize: 14,
+      lineHeight: 1.1, // with 1 the lowest pixels of some fonts, the underscore's, are cut off
       macOptionIsMeta: true,
       minimumContrastRatio: 4.5,
       scrollback: SCROLLBACK_LINES,

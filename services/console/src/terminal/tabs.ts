@@ -46,6 +46,11 @@ export class Tabs {
     tab.dispose();
   }
 
+  /** Close all of them, as their sessions end with the device. */
+  forget(): void {
+    for (const tab of this.list.value) this.close(tab);
+  }
+
   /** Leave all of them; who signs in again finds them again. */
   dispose(): void {
     this.#ended.abort();
