@@ -238,7 +238,7 @@ class Events(Group):
     """Changes of the presence of hosts are looked for this often."""
     stall_timeout: Seconds = 30
     """A reader that takes nothing for this long while something waits for it is cut."""
-    max_waiting: Count = 512
+    max_waiting: Count = 2048
     """Events that wait for one reader; one that lets more wait is cut, and comes again with its id."""
     max_replayed: Count = 10_000
     """A reader that was away for more events than this reads everything anew."""

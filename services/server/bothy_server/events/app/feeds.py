@@ -7,6 +7,7 @@ feeds by one read; nobody holds a connection of the database while they wait.
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -130,10 +131,12 @@ class Feeds:
             async with self._uow() as unit:
                 persons = await persons_in(unit, events)
                 sights = await _sights(unit, feeds)
+            all_told = [(each.event, told(each)) for each in events]
             for feed, sight in sights:
-                for each in events:
-                    if sight.sees(each.event, persons):
-                        feed.tell(told(each))
+                for event, as_told in all_told:
+                    if sight.sees(event, persons):
+                        feed.tell(as_told)
+                await asyncio.sleep(0)  # many readers of a long batch hold nobody up
         self._reached = events[-1].position
 
     async def on_gap(self) -> None:
@@ -164,9 +167,8 @@ class Feeds:
 
     def _changed_presence(self) -> dict[HostId, str]:
         now = self._presence()
-        hosts = now.keys() | self._present.keys()
-        words = {host_id: (self._present.get(host_id, _OFFLINE), now.get(host_id, _OFFLINE)) for host_id in hosts}
-        return {host_id: word for host_id, (was, word) in words.items() if was != word}
+        changed = {host_id for host_id, _ in now.items() ^ self._present.items()}
+        return {host_id: now.get(host_id, _OFFLINE) for host_id in changed}
 
     async def _tell_presence(self, changed: Mapping[HostId, str]) -> None:
         feeds = list(self._feeds)

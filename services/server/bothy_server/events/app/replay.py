@@ -18,6 +18,7 @@ _IDS: Mapping[str, tuple[str, ...]] = {
     "host.updated": ("host_id",),
     "rights.changed": ("person_id", "device_id", "host_id"),
     "node.changed": ("node_id",),
+    "keys.changed": (),
 }
 """What each event names."""
 

@@ -137,3 +137,11 @@ def test_presence_view_counts_hosts_and_not_connections(view):
     view.seen(OTHER_HOST, OTHER, 100)
     assert view.connected_hosts(130) == 2
     assert view.connected_hosts(after(130)) == 1
+
+
+def test_all_that_are_connected_are_told_with_their_word(view):
+    view.seen(HOST, CONN, 100)
+    view.held(OTHER_HOST, OTHER, 110)
+    assert view.all(110) == {HOST: Presence.ONLINE, OTHER_HOST: Presence.ONLINE}
+    assert view.all(after(120)) == {HOST: Presence.LOST, OTHER_HOST: Presence.ONLINE}
+    assert view.all(after(130)) == {OTHER_HOST: Presence.LOST}
