@@ -137,9 +137,9 @@ async def test_a_browser_whose_login_is_over_is_told_so(http, node, late_browser
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def eager(shared_database_url, tmp_path_factory):
-    """Somebody who has had their one call of the hour."""
+    """An operator's device that has had its one call of the hour."""
     folder = tmp_path_factory.mktemp("eager")
-    async with cluster(shared_database_url, folder, nodes=1, identity={"person_rate": "1 per hour"}) as node:
+    async with cluster(shared_database_url, folder, nodes=1, identity={"device_rate": "1 per hour"}) as node:
         device = await node.operator(f"Kim-{uuid4().hex[:8]}")
         assert (await device.rest("GET", "/me")).status == 200
         yield node, device
@@ -155,7 +155,7 @@ async def test_a_network_that_calls_too_often_is_told_to_wait(http, shared_datab
 
 
 @of(SIGNED_IN)
-async def test_a_person_who_calls_too_often_is_told_to_wait(http, eager, row):
+async def test_a_device_that_calls_too_often_is_told_to_wait(http, eager, row):
     node, device = eager
     assert await call(http, node, row, device) == (429, "rate_limited")
 

@@ -285,3 +285,13 @@ async def test_without_a_trusted_proxy_the_peer_counts_whatever_it_writes(databa
         url = made.nodes[0].url
         statuses = [(await stranger(url, f"203.0.113.{n}")).status_code for n in range(10)]
         assert statuses == [200] * 8 + [429] * 2
+
+
+async def test_a_stolen_device_that_calls_without_end_does_not_keep_its_person_from_revoking_it(database_url, tmp_path):
+    async with two_nodes(database_url, tmp_path, identity={"device_rate": "5 per hour"}) as made:
+        stolen = await made.device("Robin")
+        kept = await made.another_device("Robin")
+        while (await stolen.rest("GET", "/me")).status == 200:
+            pass
+        revoked = await kept.act("manage_account", f"/devices/{stolen.device_id}/revoke")
+        assert revoked.status == 200

@@ -147,7 +147,7 @@ def settings(database_url: str, folder: Path, **groups: dict[str, Any]) -> Setti
             "presence_flush_interval": "20ms",
             "open_rate": _ANY_RATE,
         },
-        "identity": {"address_rate": _ANY_RATE, "attempt_rate": _ANY_RATE, "person_rate": _ANY_RATE},
+        "identity": {"address_rate": _ANY_RATE, "attempt_rate": _ANY_RATE, "device_rate": _ANY_RATE},
     }
     for name, keys in groups.items():
         base[name] = base.get(name, {}) | keys

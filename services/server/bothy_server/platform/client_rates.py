@@ -2,7 +2,7 @@
 
 What needs no signed-in person is counted by the client's network before the body is read, so that a stranger costs next to
 nothing. Nobody is identified by it: an office behind one address is one client, and so is the /64 that an IPv6 subscriber
-gets. All else is counted by its person: each call may write an audit entry, which stays for ever and is written one at a time.
+gets. All else is counted by the device that is signed in: each call may write an audit entry, which stays for ever and is written one at a time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ClientRates:
         """Calls that were refused; only grows."""
 
     def spend(self, client: str) -> None:
-        """One call of a client: its network, see :func:`client_network`, or its person. Raises 429 ``rate_limited``."""
+        """One call of a client: its network, see :func:`client_network`, or its device. Raises 429 ``rate_limited``."""
         wait_s = self._table.take(client, self._monotonic())
         if wait_s:
             self.refused += 1

@@ -45,7 +45,7 @@ class RestApi:
 
     caller: Callable[[str | None], Awaitable[Caller]]
     client_rates: ClientRates
-    person_rates: ClientRates
+    device_rates: ClientRates
     max_body_bytes: int
     trusted: Sequence[Network]
     repeat_window: float
@@ -92,7 +92,9 @@ class RestApi:
         # Behind the body, which may come slowly: whoever is revoked meanwhile is no caller any more.
         caller = await self.caller(bearer_token(request)) if row.signed_in else None
         if caller is not None:
-            self.person_rates.spend(str(caller.person_id))
+            self.device_rates.spend(
+                str(caller.device_id)
+            )  # not by person: a stolen device must not lock out who revokes it
         body = None if row.takes is None else _body(request, raw, row.takes)
         query = None if row.query is None else _query(request, row.query)
         if caller is None:

@@ -371,10 +371,10 @@ class Identity(Group):
     """Tolerated for the start of a token's life, never for its end."""
     address_rate: Limit = Rate(1200, 60)
     """Calls from one client network (an IPv4 address, an IPv6 /64) that need no signed-in person, on each node. An office behind one address is one client, and so is everybody behind an edge that is not in `server.trusted_proxies`."""
-    person_rate: Limit = Rate(600, 60)
-    """Calls of one signed-in person, on each node."""
-    max_persons: Count = 16_384
-    """Persons that a node counts at once. Beyond it those that owe least are forgotten."""
+    device_rate: Limit = Rate(600, 60)
+    """Calls of one signed-in device, on each node."""
+    max_devices: Count = 16_384
+    """Devices that a node counts at once. Beyond it those that owe least are forgotten."""
     max_addresses: Count = 16_384
     """Client networks that a node counts at once. Beyond it those that owe least are forgotten."""
     attempt_rate: Limit = Rate(10, 60)

@@ -60,12 +60,12 @@ def public_app(
     """REST, the three sockets and the console."""
     settings, clock, uow, tokens = base.settings, base.clock, core.uow, core.tokens
     client_rates = ClientRates(settings.identity.address_rate, settings.identity.max_addresses, clock.monotonic)
-    person_rates = ClientRates(settings.identity.person_rate, settings.identity.max_persons, clock.monotonic)
+    device_rates = ClientRates(settings.identity.device_rate, settings.identity.max_devices, clock.monotonic)
     core.metrics.gauge("bothy.rest.rate_limited", "Calls refused by the client's network", lambda: client_rates.refused)
     rest = RestApi(
         caller=Callers(uow, tokens).caller,
         client_rates=client_rates,
-        person_rates=person_rates,
+        device_rates=device_rates,
         max_body_bytes=settings.server.max_body_bytes,
         trusted=settings.server.trusted_proxies,
         repeat_window=settings.identity.repeat_window,

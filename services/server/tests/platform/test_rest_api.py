@@ -105,7 +105,7 @@ def client(things):
     rest = RestApi(
         caller=caller,
         client_rates=ClientRates(Rate(GUESSES, 60), 100, lambda: 0.0),
-        person_rates=ClientRates(Rate(100, 60), 100, lambda: 0.0),
+        device_rates=ClientRates(Rate(100, 60), 100, lambda: 0.0),
         max_body_bytes=MOST,
         trusted=(ipaddress.ip_network("10.0.0.0/8"),),
         repeat_window=LIFE_S,
