@@ -82,7 +82,9 @@ def test_a_machine_that_its_person_does_not_know_is_not_let_in(world: World, tmp
             assert program.returncode == 1
         else:
             assert refused.returncode == 1
-            assert refused.stderr.endswith("bothy: nobody could be asked, so it is not let in; run this in a terminal\n")
+            assert refused.stderr.endswith(
+                "bothy: nobody could be asked, so it is not let in; run this in a terminal\n"
+            )
             assert program.poll() is None
     assert not (tmp_path / "bothy" / "servers").exists()
 
