@@ -13,7 +13,7 @@ ROOM = 600
 class SlowRequest:
     """A POST whose head is sent and read by the node now, and whose body comes later."""
 
-    def __init__(self, device, path):
+    def __init__(self, device, path) -> None:
         self.device, self.path = device, path
 
     async def begin(self):
