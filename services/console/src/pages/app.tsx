@@ -13,11 +13,11 @@ import { Happenings } from "./happenings.ts";
 import { type Here, HereContext } from "./here.ts";
 import { HostsPage } from "./hosts.tsx";
 import { OperatePages } from "./operate.tsx";
-import { route } from "./route.ts";
 import type { Me, PasskeyRow } from "./rows.ts";
 import { SignIn } from "./sign_in.tsx";
 import { TerminalsPage } from "./terminals.tsx";
 import { TopBar } from "./top_bar.tsx";
+import { route } from "./whereabouts.ts";
 import { wordsOf } from "./words.ts";
 
 /** Milliseconds until the relay is asked again whether it is there. */

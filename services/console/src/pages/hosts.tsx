@@ -8,14 +8,15 @@ import { HostKeyChanged } from "../terminal/trust.ts";
 import { useWatched } from "../watched.ts";
 import { choicesOf, obstacle } from "./choices.ts";
 import { AddHost } from "./add_host.tsx";
+import { ConfirmKey } from "./confirm_key.tsx";
 import { useLoaded, usePresence } from "./happenings.ts";
 import { useHere } from "./here.ts";
 import { KeyWarning } from "./key_warning.tsx";
 import { Action, Badge, Empty, Listed, useNow } from "./parts.tsx";
 import { PasskeyAdvice } from "./passkeys.tsx";
-import { go } from "./route.ts";
 import type { HostRow, Presence, SessionPage, SessionRow } from "./rows.ts";
 import { OwnSessions } from "./own_sessions.tsx";
+import { go } from "./whereabouts.ts";
 import { ago } from "./words.ts";
 
 interface HostsRead {
@@ -87,6 +88,7 @@ function HostCard({ host, sessions }: { readonly host: HostRow; readonly session
         {presence !== "online" && host.last_seen_at !== null && <span class="quiet">seen {ago(host.last_seen_at, now)}</span>}
         <span class="spring" />
         {why === null ? <OpenControl host={host} /> : <span class="quiet">{why}</span>}
+        {host.state === "pending" && host.channel_key !== null && host.owner && <ConfirmKey host={host} />}
       </div>
       <OwnSessions sessions={sessions} />
     </li>

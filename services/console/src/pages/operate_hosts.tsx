@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 
 import { confirm } from "../device/account.ts";
 import { AddHost } from "./add_host.tsx";
+import { ConfirmKey } from "./confirm_key.tsx";
 import { useLoaded, usePresence } from "./happenings.ts";
 import { useHere } from "./here.ts";
 import { HostBadge } from "./hosts.tsx";
@@ -84,7 +85,7 @@ function HostActions({ host, coded }: { readonly host: HostRow; coded(made: Code
   const paired = host.channel_key !== null;
   return (
     <span class="row">
-      {host.state === "pending" && paired && host.owner && <Confirm host={host} />}
+      {host.state === "pending" && paired && host.owner && <ConfirmKey host={host} />}
       <Action
         label={paired ? "Pair again" : "Pairing code"}
         name={`Pairing code for ${host.name}`}
@@ -103,24 +104,5 @@ function HostActions({ host, coded }: { readonly host: HostRow; coded(made: Code
       )}
       <Action label="Retire" name={`Retire ${host.name}`} question="For good?" kind="danger" run={act("retired", "retired")} />
     </span>
-  );
-}
-
-/** Only an owner may say that the key is that of their machine. */
-function Confirm({ host }: { readonly host: HostRow }): JSX.Element {
-  const { rest } = useHere();
-  const confirmKey = async (): Promise<string> => {
-    const step_up_id = await confirm(rest, { purpose: "manage_host", host_id: host.host_id });
-    await rest.call("POST", `/hosts/${host.host_id}/confirm`, { fingerprint: host.fingerprint, step_up_id });
-    return `${host.name} is confirmed.`;
-  };
-  return (
-    <Action
-      kind="primary"
-      label="Confirm its key"
-      name={`Confirm the key of ${host.name}`}
-      question={`Does the machine show ${host.fingerprint}?`}
-      run={confirmKey}
-    />
   );
 }

@@ -9,8 +9,8 @@ import { useWatched } from "../watched.ts";
 import { useHere } from "./here.ts";
 import { KeyWarning } from "./key_warning.tsx";
 import { Action, Badge, useNow } from "./parts.tsx";
-import { go } from "./route.ts";
 import type { SessionRow } from "./rows.ts";
+import { go } from "./whereabouts.ts";
 import { ago } from "./words.ts";
 
 export function OwnSessions({ sessions }: { readonly sessions: readonly SessionRow[] }): JSX.Element | null {

@@ -1,6 +1,4 @@
-/** Where the person is: the part of the address behind `#`, which no server sees. */
-
-import { Watched } from "../watched.ts";
+/** Where a person can be, as the part of the address behind `#`, which no server sees. Pure. */
 
 export const OPERATE = ["nodes", "hosts", "sessions", "unpaired", "audit", "persons"] as const;
 export type OperatePage = (typeof OPERATE)[number];
@@ -40,11 +38,4 @@ export function hashOf(route: Route): string {
 /** The invite that a link brings, `#invite=CODE`; null for none. */
 export function inviteOf(hash: string): string | null {
   return /^#invite=([\w-]+)$/.exec(hash)?.[1] ?? null;
-}
-
-export const route = new Watched<Route>(routeOf(location.hash));
-addEventListener("hashchange", () => route.set(routeOf(location.hash)));
-
-export function go(to: Route): void {
-  location.hash = hashOf(to);
 }

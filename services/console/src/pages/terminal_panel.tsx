@@ -6,9 +6,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Tab } from "../terminal/tab.ts";
 import { useWatched } from "../watched.ts";
 import { useHere } from "./here.ts";
-import { go } from "./route.ts";
 import { StateBar } from "./state_bar.tsx";
 import { StatusLine } from "./status_line.tsx";
+import { go } from "./whereabouts.ts";
 
 export function TerminalPanel({ tab, shown }: { readonly tab: Tab; readonly shown: boolean }): JSX.Element {
   const place = useRef<HTMLDivElement>(null);

@@ -7,8 +7,10 @@ import type { Tab } from "../terminal/tab.ts";
 import { useWatched } from "../watched.ts";
 import { useHere } from "./here.ts";
 import { Empty } from "./parts.tsx";
-import { go, hashOf } from "./route.ts";
+import { hashOf } from "./route.ts";
+import { statusOf } from "./status_words.ts";
 import { TerminalPanel } from "./terminal_panel.tsx";
+import { go } from "./whereabouts.ts";
 
 export function TerminalsPage({ shown, sessionId }: { readonly shown: boolean; readonly sessionId: string | null }): JSX.Element {
   const { tabs } = useHere();
@@ -58,6 +60,7 @@ function TabButton({ tab, selected }: { readonly tab: Tab; readonly selected: bo
   const title = useWatched(tab.title);
   const rings = useWatched(tab.rings);
   const left = useWatched(tab.left);
+  const { tone, word } = statusOf(useWatched(tab.state));
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     if (left > 0) button.current?.focus();
@@ -78,6 +81,7 @@ function TabButton({ tab, selected }: { readonly tab: Tab; readonly selected: bo
         tab.screen.focus();
       }}
     >
+      {tone !== "good" && <span class={`dot ${tone}`} title={word} />}
       <span class="host">{tab.place.hostName}</span>
       <span class="title">{title || tab.place.sessionUser}</span>
     </button>

@@ -4,7 +4,8 @@ import type { JSX } from "preact";
 
 import { useWatched } from "../watched.ts";
 import { useHere } from "./here.ts";
-import { type Route, hashOf, route } from "./route.ts";
+import { type Route, hashOf } from "./route.ts";
+import { route } from "./whereabouts.ts";
 
 export function TopBar(): JSX.Element {
   const { me, tabs, happenings } = useHere();

@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import type { Status } from "../../src/device/terminal_session.ts";
+import { roundTrip, statusOf } from "../../src/pages/status_words.ts";
+
+function word(status: Status): string {
+  return statusOf({ kind: "running", status }).word;
+}
+
+test("a terminal is in one state, in a word", () => {
+  assert.equal(statusOf({ kind: "attaching" }).word, "attaching");
+  assert.equal(statusOf({ kind: "refused", error: null, confirms: true, over: false }).word, "not attached");
+  assert.equal(statusOf({ kind: "refused", error: null, confirms: false, over: true }).word, "ended");
+  assert.equal(word({ kind: "up", roundTrip: 0.01, waiting: 0 }), "connected");
+  assert.equal(word({ kind: "connecting", cause: null, retryIn: null, waiting: 0 }), "connecting");
+  assert.equal(word({ kind: "connecting", cause: "lost", retryIn: 3, waiting: 0 }), "reconnecting");
+  assert.equal(word({ kind: "replaced" }), "on another device");
+  assert.equal(word({ kind: "ended", exitStatus: 0, text: "" }), "ended");
+});
+
+test("an end that no exit explains is marked", () => {
+  assert.equal(statusOf({ kind: "running", status: { kind: "ended", exitStatus: null, text: "revoked" } }).tone, "bad");
+  assert.equal(statusOf({ kind: "running", status: { kind: "ended", exitStatus: 1, text: "" } }).tone, "quiet");
+});
+
+test("a round trip is told in milliseconds", () => {
+  assert.deepEqual([null, 0.0004, 0.0126, 1.5].map(roundTrip), [null, "< 1 ms", "13 ms", "1500 ms"]);
+});
