@@ -46,7 +46,7 @@ _PATIENT = {
     "BOTHY_TERMINAL__OPEN_TIMEOUT": "1 h",
     "BOTHY_IDENTITY__ADDRESS_RATE": "100000 per second",
     "BOTHY_IDENTITY__ATTEMPT_RATE": "100000 per second",
-    "BOTHY_IDENTITY__PERSON_RATE": "100000 per second",
+    "BOTHY_IDENTITY__DEVICE_RATE": "100000 per second",
     "BOTHY_TERMINAL__OPEN_RATE": "100000 per second",
     "BOTHY_LOG__LEVEL": "debug",
 }
