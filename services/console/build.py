@@ -112,7 +112,8 @@ def _install(npm: list[str | Path], environment: dict[str, str]) -> None:
         return
     done = subprocess.run([*npm, "ci"], cwd=CONSOLE, env=environment, check=False, capture_output=True, text=True)
     if done.returncode:
-        raise UnavailableError("npm cannot fetch the packages of services/console:\n" + done.stderr.strip())
+        first_words = "\n".join(done.stderr.strip().splitlines()[:4])  # behind them stands a trace of npm's own
+        raise UnavailableError(f"npm cannot fetch the packages of services/console:\n{first_words}")
     installed.write_text(lock)
 
 
