@@ -134,6 +134,7 @@ export class TerminalScreen implements Screen {
 
   /** Draw with the graphics card where there is one; without, and when it takes itself away, xterm draws elements. */
   #accelerate(): void {
+    if (!hasGraphicsCard()) return;
     try {
       const webgl = new WebglAddon();
       webgl.onContextLoss(() => webgl.dispose());
@@ -168,6 +169,19 @@ export class TerminalScreen implements Screen {
   #copy(): void {
     if (this.#terminal.hasSelection()) void navigator.clipboard.writeText(this.selection);
   }
+}
+
+/** Programs that stand in for a graphics card; they say so themselves only in their names. */
+const SOFTWARE = /swiftshader|llvmpipe|softpipe|software|basic render/i;
+
+/** A browser without a card draws WebGL in software, which is slower than elements and holds the page up. */
+function hasGraphicsCard(): boolean {
+  const context = document.createElement("canvas").getContext("webgl2", { failIfMajorPerformanceCaveat: true });
+  if (context === null) return false;
+  const named = context.getExtension("WEBGL_debug_renderer_info");
+  const renderer = String(context.getParameter(named?.UNMASKED_RENDERER_WEBGL ?? context.RENDERER));
+  context.getExtension("WEBGL_lose_context")?.loseContext();
+  return !SOFTWARE.test(renderer);
 }
 
 function follow(address: string): void {
