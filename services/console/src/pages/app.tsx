@@ -60,7 +60,7 @@ export function App({ account, vault, identity, invite }: AppProps): JSX.Element
           rest,
           me,
           tabs: new Tabs({ rest, vault, identity: who }),
-          happenings: new Happenings(rest, (refusal) => leave(wordsOf(refusal))),
+          happenings: new Happenings(rest, (refusal) => leave(endOf(refusal))),
           passkeys: new Watched<number | null>(null),
           say: (text) => spoken.set(text),
           signOut: async () => {
@@ -73,7 +73,7 @@ export function App({ account, vault, identity, invite }: AppProps): JSX.Element
         setHere(made);
       } catch (error) {
         if (!wanted) return;
-        if (error instanceof Refusal && error.status === 401) return leave(wordsOf(error));
+        if (error instanceof Refusal && error.status === 401) return leave(endOf(error));
         setTrouble(wordsOf(error));
         timer = setTimeout(() => void begin(), RETRY_MS);
       }
@@ -130,6 +130,18 @@ function Pages({ spoken }: { readonly spoken: Watched<string> }): JSX.Element {
       </div>
     </div>
   );
+}
+
+/** Why this browser is signed in no more; what the relay says is meant for the command line. */
+function endOf(refusal: Refusal): string {
+  switch (refusal.code) {
+    case "sign_in_required":
+      return "Your login is over. Sign in again to go on where you were.";
+    case "device_revoked":
+      return "This device was revoked, and all that ran on it has ended.";
+    default:
+      return wordsOf(refusal);
+  }
 }
 
 /** How many there are decides what the pages advise. Not knowing it is no trouble. */

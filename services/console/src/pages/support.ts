@@ -7,6 +7,9 @@ export async function missing(): Promise<string | null> {
   if (!isSecureContext) {
     return "This page was opened over plain http, where browsers give no keys. Open it over https, or as http://localhost.";
   }
+  if (/^(\[|[\d.]+$)/.test(location.hostname)) {
+    return "This page was opened by a number, to which no passkey can belong. Open it by its name, on this machine as http://localhost.";
+  }
   if (typeof PublicKeyCredential === "undefined") {
     return "This browser has no passkeys. Use a current Chrome, Edge, Firefox or Safari.";
   }
