@@ -230,8 +230,8 @@ class EventLog(Group):
 class Events(Group):
     """What pages are told of while it happens."""
 
-    comment_interval: Seconds = 10
-    """A reader of events hears something at least this often, so that nothing between takes the connection for dead."""
+    comment_interval: Annotated[Seconds, Field(le=10)] = 10
+    """A reader of events hears something at least this often: pages give a stream up after 30 s of silence, and so does the edge."""
     retry: Seconds = 2
     """What a reader whose connection ended is told to wait before it comes again."""
     presence_interval: Seconds = 1
