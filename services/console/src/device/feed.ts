@@ -10,6 +10,11 @@ import { Refusal, type Rest } from "./rest.ts";
 /** Seconds without a word, after which a connection is taken for dead. */
 const SILENCE_S = 30;
 const RETRY_S = 2;
+/**
+ * Seconds after which a page that nobody looks at gives its stream up. A browser has six connections to a relay that speaks
+ * HTTP/1.1, for all of its pages together; who looks again is told what was missed.
+ */
+const UNSEEN_S = 10;
 
 export interface FeedEvent {
   readonly name: string;
@@ -55,6 +60,7 @@ export class Feed {
   #lastId = "";
   #current = new AbortController();
   #wake: () => void = () => undefined;
+  #leaving: ReturnType<typeof setTimeout> | undefined;
 
   /** Begins at once. */
   constructor(rest: Rest, events: FeedEvents) {
@@ -63,11 +69,13 @@ export class Feed {
     const { signal } = this.#ended;
     addEventListener("online", () => this.#wake(), { signal });
     addEventListener("offline", () => this.#current.abort(), { signal });
+    document.addEventListener("visibilitychange", () => this.#seen(), { signal });
     void this.#run();
   }
 
   stop(): void {
     this.#ended.abort();
+    clearTimeout(this.#leaving);
     this.#current.abort();
     this.#wake();
   }
@@ -76,6 +84,8 @@ export class Feed {
     const { signal } = this.#ended;
     while (!signal.aborted) {
       let pause = RETRY_S;
+      while (document.hidden && !signal.aborted) await new Promise<void>((resolve) => (this.#wake = resolve));
+      if (signal.aborted) return;
       try {
         pause = await this.#read();
       } catch (error) {
@@ -89,6 +99,12 @@ export class Feed {
       this.#events.open(false);
       await this.#rested(pause);
     }
+  }
+
+  #seen(): void {
+    clearTimeout(this.#leaving);
+    if (document.hidden) this.#leaving = setTimeout(() => this.#current.abort(), UNSEEN_S * 1000);
+    else this.#wake();
   }
 
   /** Read one stream to its end; seconds until the next one. */
