@@ -44,10 +44,15 @@ export class Rest {
     return (await this.#answered(method, path, body, {}, signal).then((answer) => answer.json())) as T;
   }
 
-  /** A POST that makes something, once also where it has to be sent again. */
+  /** A POST that makes something; where nobody answered it is sent once more, and makes one thing all the same. */
   async make<T>(path: string, body: object): Promise<T> {
     const headers = { "Idempotency-Key": crypto.randomUUID() };
-    return (await this.#answered("POST", path, body, headers).then((answer) => answer.json())) as T;
+    const attempt = (): Promise<Response> => this.#answered("POST", path, body, headers);
+    const answer = await attempt().catch((error: unknown) => {
+      if (error instanceof Unreachable) return attempt();
+      throw error;
+    });
+    return (await answer.json()) as T;
   }
 
   /** The raw answer, for what is read as it comes. */
