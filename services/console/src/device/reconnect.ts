@@ -11,7 +11,7 @@ const REPLACED = 4103;
 const RESTART = 1012;
 
 /** Problem codes of an attach that pass by themselves; every other one is final. */
-const LATER = new Set(["host_unavailable", "idempotency_running", "internal", "rate_limited", "unavailable"]);
+export const LATER: ReadonlySet<string> = new Set(["host_unavailable", "idempotency_running", "internal", "rate_limited", "unavailable"]);
 /** Refusals by the host that a new stream token heals. */
 const ATTACH = new Set(["token_expired", "token_replayed"]);
 

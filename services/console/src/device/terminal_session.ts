@@ -78,6 +78,8 @@ export interface SessionOptions {
   readonly hostChannelKey: Bytes;
   readonly screen: Screen;
   readonly onStatus: (status: Status) => void;
+  /** It was attached to, so a loss is an outage from the beginning; an opening that fails has ended the session. */
+  readonly runs?: boolean;
   readonly limits?: Limits;
 }
 
@@ -120,7 +122,7 @@ export class TerminalSession {
       (count) => this.#took(count),
       () => this.#settleExit(),
     );
-    this.#way = start(now(), opened.expires_in_s);
+    this.#way = { ...start(now(), opened.expires_in_s), reached: options.runs ?? false };
     this.#dial();
     this.#schedule();
   }

@@ -73,14 +73,36 @@ function Refused({ tab, state, close }: RefusedProps): JSX.Element {
   if (state.error instanceof HostKeyChanged) {
     return <KeyWarning changed={state.error} done={() => void tab.attach("when needed")} />;
   }
-  return (
-    <Bar tone={state.over ? "quiet" : "bad"}>
-      <span>
-        {state.over ? "This session has ended." : state.confirms ? "Confirm with your passkey to come back to this session." : wordsOf(state.error)}
-      </span>
-      {state.over ? <Close close={close} /> : <Again tab={tab} label={state.confirms ? "Confirm" : "Try again"} />}
-    </Bar>
-  );
+  switch (state.why) {
+    case "over":
+      return (
+        <Bar tone="quiet">
+          <span>This session has ended.</span>
+          <Close close={close} />
+        </Bar>
+      );
+    case "unconfirmed":
+      return (
+        <Bar tone="warn">
+          <span>Confirm with your passkey to come back to this session.</span>
+          <Again tab={tab} label="Confirm" />
+        </Bar>
+      );
+    case "away":
+      return (
+        <Bar tone="warn">
+          <span>{sentence(wordsOf(state.error))} Trying again...</span>
+          <Again tab={tab} label="Try now" />
+        </Bar>
+      );
+    case "refused":
+      return (
+        <Bar tone="bad">
+          <span>{wordsOf(state.error)}</span>
+          <Again tab={tab} label="Try again" />
+        </Bar>
+      );
+  }
 }
 
 function Running({ tab, status, close }: { readonly tab: Tab; readonly status: Status; close(): void }): JSX.Element | null {

@@ -9,7 +9,10 @@ export interface StatusWords {
 
 export function statusOf(state: TabState): StatusWords {
   if (state.kind === "attaching") return { tone: "warn", word: "attaching" };
-  if (state.kind === "refused") return { tone: state.over ? "quiet" : "bad", word: state.over ? "ended" : "not attached" };
+  if (state.kind === "refused") {
+    if (state.why === "over") return { tone: "quiet", word: "ended" };
+    return state.why === "away" ? { tone: "warn", word: "reconnecting" } : { tone: "bad", word: "not attached" };
+  }
   const { status } = state;
   switch (status.kind) {
     case "up":

@@ -18,6 +18,8 @@ export interface Place {
 export interface Ready {
   readonly opened: Opened;
   readonly trusted: Trusted;
+  /** It was attached to, not opened. */
+  readonly runs: boolean;
 }
 
 /** A new terminal. Throws HostKeyChanged before anything is asked, Refusal, Unreachable, and what a passkey throws. */
@@ -27,7 +29,7 @@ export async function openTerminal(rest: Rest, vault: Vault, place: Place, chann
   const step_up_id = await confirm(rest, { purpose: "open", ...act });
   const opened = await rest.make<Opened>("/terminal/sessions", { ...act, step_up_id });
   const after = await trusted(vault, { ...place, channelKey: opened.host_channel_key });
-  return { opened, trusted: { ...after, first: before.first } };
+  return { opened, trusted: { ...after, first: before.first }, runs: false };
 }
 
 /**
@@ -48,7 +50,7 @@ export async function attachTerminal(rest: Rest, vault: Vault, place: Place, ses
     if (asking !== "when needed" || !needsConfirmation(error)) throw error;
     opened = await attach(await confirmed());
   }
-  return { opened, trusted: await trusted(vault, { ...place, channelKey: opened.host_channel_key }) };
+  return { opened, trusted: await trusted(vault, { ...place, channelKey: opened.host_channel_key }), runs: true };
 }
 
 export function needsConfirmation(error: unknown): boolean {

@@ -1,6 +1,7 @@
 /** One terminal that is open in this page: its screen, its session, and what its status line says. */
 
-import { Refusal, type Rest } from "../device/rest.ts";
+import { LATER } from "../device/reconnect.ts";
+import { Refusal, type Rest, Unreachable } from "../device/rest.ts";
 import { type Status, TerminalSession } from "../device/terminal_session.ts";
 import type { Identity, Vault } from "../device/vault.ts";
 import { Watched } from "../watched.ts";
@@ -9,11 +10,23 @@ import { TerminalScreen } from "./screen.ts";
 
 /** Milliseconds for which a bell is seen. */
 const BELL_MS = 400;
+/** Milliseconds until an attach is tried again that failed for what passes by itself. */
+const AGAIN_MS = 3000;
+
+/** Why there is no session here. */
+export type Why =
+  /** It is over. */
+  | "over"
+  /** The person has to confirm. */
+  | "unconfirmed"
+  /** It passes, and is tried again. */
+  | "away"
+  | "refused";
 
 /** `ended` of a status may still be a session that runs: then the person may attach again. */
 export type TabState =
   | { readonly kind: "attaching" }
-  | { readonly kind: "refused"; readonly error: unknown; readonly confirms: boolean; readonly over: boolean }
+  | { readonly kind: "refused"; readonly error: unknown; readonly why: Why }
   | { readonly kind: "running"; readonly status: Status };
 
 /** Where a tab works. */
@@ -39,6 +52,8 @@ export class Tab {
   #session: TerminalSession | null = null;
   #ready: Ready | null;
   #shown = false;
+  #disposed = false;
+  #again: ReturnType<typeof setTimeout> | undefined;
 
   /** `ready` of a session that was opened just now; null to attach to one that runs. */
   constructor(place: Place, sessionId: string, ready: Ready | null, around: Surroundings) {
@@ -68,13 +83,16 @@ export class Tab {
 
   /** Connect anew. */
   async attach(asking: Asking): Promise<void> {
+    clearTimeout(this.#again);
     this.state.set({ kind: "attaching" });
     const { rest, vault } = this.#around;
     try {
       this.#start(await attachTerminal(rest, vault, this.place, this.sessionId, asking));
     } catch (error) {
-      const over = error instanceof Refusal && ["session_closed", "session_unknown"].includes(error.code);
-      this.state.set({ kind: "refused", error, confirms: needsConfirmation(error), over });
+      if (this.#disposed) return;
+      const why = whyOf(error);
+      this.state.set({ kind: "refused", error, why });
+      if (why === "away") this.#again = setTimeout(() => void this.attach("never"), AGAIN_MS);
     }
   }
 
@@ -83,7 +101,9 @@ export class Tab {
   }
 
   woke(): void {
-    this.#session?.woke();
+    const state = this.state.value;
+    if (state.kind === "refused" && state.why === "away") void this.attach("never");
+    else this.#session?.woke();
   }
 
   dropTyped(): void {
@@ -97,12 +117,15 @@ export class Tab {
 
   /** Leave the page; the session goes on. */
   dispose(): void {
+    this.#disposed = true;
+    clearTimeout(this.#again);
     this.#session?.leave();
     this.#session = null;
     this.screen.dispose();
   }
 
-  #start({ opened, trusted }: Ready): void {
+  #start({ opened, trusted, runs }: Ready): void {
+    if (this.#disposed) return;
     this.#session?.leave();
     this.#ready = null;
     if (trusted.first) {
@@ -113,6 +136,7 @@ export class Tab {
       keys: this.#around.identity.keys,
       hostChannelKey: trusted.key,
       screen: this.screen,
+      runs,
       onStatus: (status) => {
         if (this.#session === session) this.state.set({ kind: "running", status });
       },
@@ -124,4 +148,12 @@ export class Tab {
     this.rings.set(true);
     setTimeout(() => this.rings.set(false), BELL_MS);
   }
+}
+
+function whyOf(error: unknown): Why {
+  if (error instanceof Unreachable) return "away";
+  if (needsConfirmation(error)) return "unconfirmed";
+  if (!(error instanceof Refusal)) return "refused";
+  if (error.code === "session_closed" || error.code === "session_unknown") return "over";
+  return LATER.has(error.code) || error.status === 503 ? "away" : "refused";
 }

@@ -10,8 +10,10 @@ function word(status: Status): string {
 
 test("a terminal is in one state, in a word", () => {
   assert.equal(statusOf({ kind: "attaching" }).word, "attaching");
-  assert.equal(statusOf({ kind: "refused", error: null, confirms: true, over: false }).word, "not attached");
-  assert.equal(statusOf({ kind: "refused", error: null, confirms: false, over: true }).word, "ended");
+  assert.equal(statusOf({ kind: "refused", error: null, why: "unconfirmed" }).word, "not attached");
+  assert.equal(statusOf({ kind: "refused", error: null, why: "refused" }).word, "not attached");
+  assert.equal(statusOf({ kind: "refused", error: null, why: "away" }).word, "reconnecting");
+  assert.equal(statusOf({ kind: "refused", error: null, why: "over" }).word, "ended");
   assert.equal(word({ kind: "up", roundTrip: 0.01, waiting: 0 }), "connected");
   assert.equal(word({ kind: "connecting", cause: null, retryIn: null, waiting: 0 }), "connecting");
   assert.equal(word({ kind: "connecting", cause: "lost", retryIn: 3, waiting: 0 }), "reconnecting");
