@@ -18,7 +18,7 @@ from bothy_kit.demo_world import World, running_world
 from bothy_kit.nginx import NginxError
 from bothy_kit.postgres import PostgresMissingError
 from bothy_kit.programs import ProgramError, command
-from bothy_kit.world_parts import HOST
+from bothy_kit.world_parts import HOST, Say
 
 _PR_SET_CHILD_SUBREAPER = 36
 _LEFT_S = 5.0
@@ -45,7 +45,7 @@ def main() -> int:
             if checking:
                 check(world, say)
             else:
-                _serve(world)
+                _serve(world, say)
             say("stopping")
     except Stopped:
         pass
@@ -76,12 +76,16 @@ class _Progress:
         print(f"{time.monotonic() - self._begun:6.1f} s  {what}", flush=True)
 
 
-def _serve(world: World) -> None:
+def _serve(world: World, say: Say) -> None:
     line = f"BOTHY_HOME={shlex.quote(world.device['BOTHY_HOME'])} {shlex.quote(command('bothy'))} open {HOST}"
     print(f"\nin a browser      {world.link()}\n                  which signs in once")
     print(f"in a terminal     {line}\nlogs              {world.folder}/*.log")
     print("\nCtrl-C stops everything.", flush=True)
     while True:
+        for each in world.programs:
+            if each.left:
+                say(f"{each.name} was drained, and starts again")
+                each.start()
         world.check()
         time.sleep(_WATCH_S)
 

@@ -58,6 +58,11 @@ class Program:
         if self._process is not None:
             self._process.send_signal(number)
 
+    @property
+    def left(self) -> bool:
+        """Whether it has ended in good order by itself, as a node does that was drained."""
+        return self._process is not None and self._process.poll() == 0
+
     def check(self) -> None:
         """Raise :class:`ProgramError` when it has ended by itself."""
         if self._process is not None and self._process.poll() is not None:
