@@ -17,6 +17,7 @@ export function NodesTable(): JSX.Element {
     { title: "Node", cell: nodeName },
     { title: "State", cell: (node) => <NodeBadge node={node} /> },
     { title: "Hosts", figure: true, cell: (node) => node.controls },
+    { title: "Sides", figure: true, cell: (node) => node.sides },
     { title: "Pairs", figure: true, cell: (node) => node.pairs },
     { title: "Pending", figure: true, cell: (node) => node.pending },
     { title: "Unpaired", figure: true, cell: (node) => node.unpaired_client + node.unpaired_host },
@@ -30,6 +31,7 @@ export function NodesTable(): JSX.Element {
 }
 
 function NodeBadge({ node }: { readonly node: NodeRow }): JSX.Element {
+  if (!node.heard && node.state !== "active") return <Badge tone="quiet">has left</Badge>;
   if (!node.heard) return <Badge tone="bad">silent for {lasting(node.silent_s)}</Badge>;
   return <Badge tone={node.state === "active" ? "good" : "warn"}>{node.state}</Badge>;
 }

@@ -40,7 +40,6 @@ export interface SessionRow {
   readonly close_reason: string | null;
   readonly opened_at: string;
   readonly detached_at: string | null;
-  readonly closed_at: string | null;
   readonly bytes_in: number;
   readonly bytes_out: number;
 }
@@ -73,7 +72,6 @@ export interface WaitingDevice {
   readonly device_login_id: string;
   readonly name: string;
   readonly fingerprint: string;
-  readonly expires_at: string;
 }
 
 export interface InviteMade {
@@ -115,7 +113,6 @@ export interface NodeRow {
   readonly unpaired_client: number;
   readonly unpaired_host: number;
   readonly echo_age_s: number | null;
-  readonly tail_lag_s: number | null;
   readonly forwarded_bytes: number;
 }
 
@@ -125,11 +122,9 @@ export interface AuditEntry {
   readonly action: string;
   readonly code: string;
   readonly person_id: string | null;
-  readonly device_id: string | null;
   readonly host_id: string | null;
   readonly session_id: string | null;
   readonly subject_person_id: string | null;
-  readonly subject_device_id: string | null;
 }
 
 export interface AuditPage {

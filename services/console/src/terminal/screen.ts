@@ -53,7 +53,13 @@ export class TerminalScreen implements Screen {
       minimumContrastRatio: 4.5,
       scrollback: SCROLLBACK_LINES,
       theme: theme(),
-      linkHandler: { activate: (_event, address) => follow(address), allowNonHttpProtocols: false },
+      linkHandler: {
+        activate: (_event, address) => follow(address),
+        // The text of such a link is the program's choice: where it leads is shown.
+        hover: (_event, address) => (this.element.title = cleanTitle(address)),
+        leave: () => (this.element.title = ""),
+        allowNonHttpProtocols: false,
+      },
     });
   }
 
