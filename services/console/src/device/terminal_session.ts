@@ -8,6 +8,7 @@
 import { type Bytes, ChannelError, DEFAULT_LIMITS, DeviceEnd, type DeviceEvent, LIMITS, SIDE_READY, type StreamFrame, fromBase64, textOf } from "../channel/index.ts";
 import { Display, type Draw } from "./display.ts";
 import { type Effect, type Event, type State, deadline, start, step } from "./reconnect.ts";
+import { closedBecause, refusedBecause } from "./reasons.ts";
 import { Refusal, type Rest, Unreachable } from "./rest.ts";
 import { Stream } from "./stream.ts";
 import type { Keys } from "./keys.ts";
@@ -59,7 +60,8 @@ export type Status =
   | { readonly kind: "connecting"; readonly cause: string | null; readonly retryIn: number | null; readonly waiting: number }
   | { readonly kind: "up"; readonly roundTrip: number | null; readonly waiting: number }
   | { readonly kind: "replaced" }
-  | { readonly kind: "ended"; readonly exitStatus: number | null; readonly text: string };
+  /** `over`: the session itself is; else it may run on without us. */
+  | { readonly kind: "ended"; readonly exitStatus: number | null; readonly over: boolean; readonly text: string };
 
 /** The terminal on the page. */
 export interface Screen {
@@ -98,6 +100,7 @@ export class TerminalSession {
   #exitStatus: number | null = null;
   #exitsOwed = 0;
   #ended: string | null = null;
+  #over = false;
   #askedAt: number | null = null; // a ping went out, and nothing was heard since
   #pingAt = now();
   #timer: ReturnType<typeof setTimeout> | null = null;
@@ -237,6 +240,7 @@ export class TerminalSession {
       if (asking.signal.aborted) return;
       if (error instanceof Refusal) {
         this.#cause = error.message;
+        this.#over ||= error.code === "session_closed" || error.code === "session_unknown";
         event = { kind: "refused", code: error.code, retryAfter: error.retryAfter };
       } else if (error instanceof Unreachable) {
         this.#cause = "the relay is out of reach";
@@ -255,7 +259,7 @@ export class TerminalSession {
     const row = await rest.call<{ state: string; close_reason: string | null; device_id: string }>("GET", path, undefined, signal);
     const me = await rest.call<{ device_id: string }>("GET", "/me", undefined, signal);
     if (row.state === "closed") {
-      throw new Refusal(409, "session_closed", `the session has ended: ${row.close_reason ?? ""}`, 0);
+      throw new Refusal(409, "session_closed", closedBecause(row.close_reason ?? ""), 0);
     }
     if (row.device_id !== me.device_id && row.state !== "detached" && !take) {
       return { kind: "refused", code: "replaced", retryAfter: 0 };
@@ -278,7 +282,8 @@ export class TerminalSession {
       this.#cause = navigator.onLine ? "the relay is out of reach" : "this machine has no network";
       this.#go({ kind: "unreached" });
     } else {
-      this.#cause = code === SESSION_ENDED ? `closed by the relay: ${reason}` : textOf(code);
+      this.#cause = code === SESSION_ENDED ? closedBecause(reason) : textOf(code);
+      this.#over ||= code === SESSION_ENDED;
       this.#go({ kind: "lost", code });
     }
   }
@@ -286,7 +291,7 @@ export class TerminalSession {
   /** We leave this connection: the relay hears `code`, and the way goes on as after `event`. */
   #hangUp(code: number, event: Event): void {
     this.#drop(code);
-    this.#cause = event.kind === "declined" ? `the host refused: ${event.code}` : textOf(code);
+    this.#cause = event.kind === "declined" ? refusedBecause(event.code) : textOf(code);
     this.#go(event);
   }
 
@@ -475,7 +480,9 @@ export class TerminalSession {
 
   #status(): Status {
     const waiting = this.#end.pendingInput;
-    if (this.#ended !== null) return { kind: "ended", exitStatus: this.#exitStatus, text: this.#ended };
+    if (this.#ended !== null) {
+      return { kind: "ended", exitStatus: this.#exitStatus, over: this.#over || this.#exitStatus !== null, text: this.#ended };
+    }
     if (this.#way.phase === "replaced") return { kind: "replaced" };
     if (this.#end.open) return { kind: "up", roundTrip: this.#end.roundTrip, waiting };
     const due = deadline(this.#way);

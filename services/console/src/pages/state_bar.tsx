@@ -143,7 +143,7 @@ function Running({ tab, status, close }: { readonly tab: Tab; readonly status: S
       return (
         <Bar tone="quiet">
           <span>{status.exitStatus === null ? sentence(status.text) : `The program ended with status ${status.exitStatus}.`}</span>
-          {status.exitStatus === null && <Again tab={tab} label="Attach again" />}
+          {!status.over && <Again tab={tab} label="Attach again" />}
           <Close close={close} />
         </Bar>
       );

@@ -25,7 +25,7 @@ export function StatusLine({ tab, close, ask }: StatusLineProps): JSX.Element {
   const status = state.kind === "running" ? state.status : null;
   const waiting = status !== null && "waiting" in status ? status.waiting : 0;
   const trip = status?.kind === "up" ? roundTrip(status.roundTrip) : null;
-  const over = status?.kind === "ended" || (state.kind === "refused" && state.why === "over");
+  const over = (status?.kind === "ended" && status.over) || (state.kind === "refused" && state.why === "over");
   useEffect(() => say(`${tab.place.hostName}: ${word}`), [word]);
 
   return (

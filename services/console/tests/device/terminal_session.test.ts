@@ -104,7 +104,7 @@ test("an exit is acknowledged, told with its status, and the connection is left"
   const socket = await up();
   await world.host(socket, "exit", { status: 7, now: 0 });
   await world.carry(socket, (state) => state.exit_acknowledged);
-  assert.deepEqual(world.status, { kind: "ended", exitStatus: 7, text: "the program ended with status 7" });
+  assert.deepEqual(world.status, { kind: "ended", exitStatus: 7, over: true, text: "the program ended with status 7" });
   assert.equal(socket.closed, 1000);
 });
 

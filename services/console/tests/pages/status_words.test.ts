@@ -18,12 +18,12 @@ test("a terminal is in one state, in a word", () => {
   assert.equal(word({ kind: "connecting", cause: null, retryIn: null, waiting: 0 }), "connecting");
   assert.equal(word({ kind: "connecting", cause: "lost", retryIn: 3, waiting: 0 }), "reconnecting");
   assert.equal(word({ kind: "replaced" }), "on another device");
-  assert.equal(word({ kind: "ended", exitStatus: 0, text: "" }), "ended");
+  assert.equal(word({ kind: "ended", exitStatus: 0, over: true, text: "" }), "ended");
 });
 
 test("an end that no exit explains is marked", () => {
-  assert.equal(statusOf({ kind: "running", status: { kind: "ended", exitStatus: null, text: "revoked" } }).tone, "bad");
-  assert.equal(statusOf({ kind: "running", status: { kind: "ended", exitStatus: 1, text: "" } }).tone, "quiet");
+  assert.equal(statusOf({ kind: "running", status: { kind: "ended", exitStatus: null, over: true, text: "revoked" } }).tone, "bad");
+  assert.equal(statusOf({ kind: "running", status: { kind: "ended", exitStatus: 1, over: true, text: "" } }).tone, "quiet");
 });
 
 test("a round trip is told in milliseconds", () => {
