@@ -17,12 +17,13 @@ from bothy_kit.demo_check import CheckError, check
 from bothy_kit.demo_world import World, running_world
 from bothy_kit.nginx import NginxError
 from bothy_kit.postgres import PostgresMissingError
-from bothy_kit.programs import ProgramError, command
+from bothy_kit.programs import Program, ProgramError, command
 from bothy_kit.world_parts import HOST, Say
 
 _PR_SET_CHILD_SUBREAPER = 36
 _LEFT_S = 5.0
 _WATCH_S = 0.5
+_AGAIN_S = 10.0
 
 
 class Stopped(BaseException):
@@ -83,11 +84,21 @@ def _serve(world: World, say: Say) -> None:
     print("\nCtrl-C stops everything.", flush=True)
     while True:
         for each in world.programs:
-            if each.left:
-                say(f"{each.name} was drained, and starts again")
-                each.start()
-        world.check()
+            _keep(each, say)
         time.sleep(_WATCH_S)
+
+
+def _keep(program: Program, say: Say) -> None:
+    """Start again what the console can stop. Raises :class:`ProgramError` for every other end."""
+    match program.ended:
+        case 0:
+            say(f"{program.name} was drained, and starts again")
+        case 3:  # what bothy-host says where it is disabled
+            say(f"{program.name} may not serve; it asks again in {_AGAIN_S:.0f} s")
+            time.sleep(_AGAIN_S)
+        case _:
+            return program.check()
+    return program.start()
 
 
 def _adopt_orphans() -> None:

@@ -59,9 +59,9 @@ class Program:
             self._process.send_signal(number)
 
     @property
-    def left(self) -> bool:
-        """Whether it has ended in good order by itself, as a node does that was drained."""
-        return self._process is not None and self._process.poll() == 0
+    def ended(self) -> int | None:
+        """The exit status with which it has ended by itself; none while it runs."""
+        return None if self._process is None else self._process.poll()
 
     def check(self) -> None:
         """Raise :class:`ProgramError` when it has ended by itself."""
