@@ -21,7 +21,7 @@ export function obstacle(host: HostRow, presence: string): string | null {
     case "pending":
       return host.channel_key === null ? "Not paired yet." : "Its owner has to confirm its key.";
     case "disabled":
-      return `Disabled${host.disabled_reason ? `: ${host.disabled_reason}` : ""}.`;
+      return host.disabled_reason === "duplicate_connection" ? "Disabled: two machines have its key." : "Disabled by an owner or operator.";
     case "retired":
       return "Retired.";
     default:

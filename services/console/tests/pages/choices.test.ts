@@ -32,7 +32,8 @@ test("what stands in the way is said, and nothing stands in the way of a host th
   assert.equal(obstacle(HOST, "online"), null);
   assert.match(obstacle({ ...HOST, state: "pending", channel_key: null }, "offline") ?? "", /paired/);
   assert.match(obstacle({ ...HOST, state: "pending" }, "online") ?? "", /confirm/);
-  assert.equal(obstacle({ ...HOST, state: "disabled", disabled_reason: "duplicate_connection" }, "online"), "Disabled: duplicate_connection.");
+  assert.equal(obstacle({ ...HOST, state: "disabled", disabled_reason: "duplicate_connection" }, "online"), "Disabled: two machines have its key.");
+  assert.equal(obstacle({ ...HOST, state: "disabled", disabled_reason: "operator" }, "online"), "Disabled by an owner or operator.");
   assert.match(obstacle({ ...HOST, owner: false }, "online") ?? "", /no right/);
   assert.match(obstacle(HOST, "offline") ?? "", /offline/);
   assert.match(obstacle(HOST, "lost") ?? "", /lost/);
