@@ -1,29 +1,19 @@
 """Passkeys in a real Chromium: its WebCrypto, its WebAuthn and a virtual authenticator of its own, against real nodes."""
 
-import shutil
 import socket
 from base64 import b64encode
 from pathlib import Path
 
 import httpx2 as httpx
 import pytest
-from playwright.async_api import Error, async_playwright
+from playwright.async_api import Error
 
 from bothy_kit import cluster as kit
+from bothy_kit.browser import chromium
 from bothy_server.platform.setting_values import Address
 from bothy_wire.codes import code_hash
 
 PAGE = (Path(__file__).parent / "page.js").read_text()
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-ARGUMENTS = ["--no-sandbox", "--headless=new", "--disable-background-networking"]
-AUTHENTICATOR = {
-    "protocol": "ctap2",
-    "transport": "internal",
-    "hasResidentKey": True,
-    "hasUserVerification": True,
-    "isUserVerified": True,
-    "automaticPresenceSimulation": True,
-}
 
 
 @pytest.fixture
@@ -46,18 +36,8 @@ async def two(database_url, tmp_path):
 @pytest.fixture
 async def page(tmp_path):
     """A page with a virtual authenticator."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    assert found, f"passkeys are tried in a real browser, and this machine has none of {', '.join(NAMES)}"
-    async with async_playwright() as playwright:
-        context = await playwright.chromium.launch_persistent_context(
-            tmp_path / "profile", executable_path=found, args=ARGUMENTS, bypass_csp=True
-        )
-        (opened,) = context.pages
-        devtools = await context.new_cdp_session(opened)
-        await devtools.send("WebAuthn.enable")
-        await devtools.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
-        yield opened
-        await context.close()
+    async with chromium(tmp_path / "profile", bypass_csp=True) as opened:
+        yield opened.page
 
 
 def free_port():
