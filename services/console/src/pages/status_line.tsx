@@ -1,15 +1,16 @@
 /** The line under a terminal: its state, how long a key takes, by which way, what waits, and what can be done. */
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 
 import type { Tab } from "../terminal/tab.ts";
-import { useWatched } from "../watched.ts";
+import { Watched, useWatched } from "../watched.ts";
 import { useHere } from "./here.ts";
 import { roundTrip, statusOf } from "./status_words.ts";
 import { bytes } from "./words.ts";
 
 const ALOUD = "bothy.read-aloud";
+const aloud = new Watched(localStorage.getItem(ALOUD) === "on");
 
 interface StatusLineProps {
   readonly tab: Tab;
@@ -56,11 +57,11 @@ export function StatusLine({ tab, close, ask }: StatusLineProps): JSX.Element {
 
 /** Whether a screen reader gets the terminal's rows; one choice for all terminals of this browser. */
 function ReadAloud({ tab }: { readonly tab: Tab }): JSX.Element {
-  const [on, setOn] = useState(() => localStorage.getItem(ALOUD) === "on");
+  const on = useWatched(aloud);
   useEffect(() => tab.screen.readAloud(on), [tab, on]);
   const turn = (): void => {
     localStorage.setItem(ALOUD, on ? "off" : "on");
-    setOn(!on);
+    aloud.set(!on);
   };
   return (
     <button type="button" class="plain small" aria-pressed={on} onClick={turn}>
