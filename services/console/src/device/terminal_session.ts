@@ -5,11 +5,13 @@
  * around them: it owns one socket at a time, one timer, and the end of the channel that outlives its sockets.
  */
 
-import { type Bytes, ChannelError, DEFAULT_LIMITS, DeviceEnd, type DeviceEvent, LIMITS, SIDE_READY, type StreamFrame, fromBase64, textOf } from "../channel/index.ts";
-import { Display, type Draw } from "./display.ts";
+import { type Bytes, ChannelError, DEFAULT_LIMITS, DeviceEnd, type DeviceEvent, LIMITS, SIDE_READY, type StreamFrame, textOf } from "../channel/index.ts";
+import { Display } from "./display.ts";
+import { type Opened, attach } from "./opened.ts";
 import { type Effect, type Event, type State, deadline, start, step } from "./reconnect.ts";
 import { closedBecause, refusedBecause } from "./reasons.ts";
 import { Refusal, type Rest, Unreachable } from "./rest.ts";
+import { DEFAULTS, type Limits, type Screen, type Status } from "./session_status.ts";
 import { Stream } from "./stream.ts";
 import type { Keys } from "./keys.ts";
 
@@ -17,61 +19,6 @@ const NORMAL = 1000;
 const VIOLATION = 4105;
 const CHANNEL_FAILED = 4107;
 const SESSION_ENDED = 4100;
-
-/** What the relay answered to an open or attach. */
-export interface Opened {
-  readonly session_id: string;
-  readonly host_id: string;
-  readonly profile: string;
-  readonly session_user: string;
-  readonly stream_path: string;
-  readonly stream_token: string;
-  readonly host_channel_key: string;
-  readonly expires_in_s: number;
-}
-
-/** Keys `device.*`, `channel.*` of the command line, as the console has them. Bytes and seconds. */
-export interface Limits {
-  /** Typed while the terminal is away: kept up to this, dropped beyond it. */
-  readonly inputBuffer: number;
-  /** Typed or pasted and not with the host. */
-  readonly paste: number;
-  readonly failGrace: number;
-  readonly patience: number;
-  readonly pingEvery: number;
-  /** A connection that says nothing for so long when it is asked is taken for dead. */
-  readonly silence: number;
-  /** What the browser holds of output of ours before no more is given to it. */
-  readonly socketBuffer: number;
-}
-
-export const DEFAULTS: Limits = {
-  inputBuffer: 64 * 1024,
-  paste: 8 * 1024 * 1024,
-  failGrace: 1,
-  patience: 15,
-  pingEvery: 5,
-  silence: 45,
-  socketBuffer: 256 * 1024,
-};
-
-/** What the status line shows. `cause` are words for the person; `retryIn` in seconds; `waiting` bytes typed and not sent. */
-export type Status =
-  | { readonly kind: "connecting"; readonly cause: string | null; readonly retryIn: number | null; readonly waiting: number }
-  | { readonly kind: "up"; readonly roundTrip: number | null; readonly waiting: number }
-  | { readonly kind: "replaced" }
-  /** `over`: the session itself is; else it may run on without us. */
-  | { readonly kind: "ended"; readonly exitStatus: number | null; readonly over: boolean; readonly text: string };
-
-/** The terminal on the page. */
-export interface Screen {
-  readonly draw: Draw;
-  size(): { columns: number; rows: number };
-  /** A line for the person, of the relay or the host; untrusted text. */
-  say(text: string): void;
-  /** Keys were dropped. */
-  bell(): void;
-}
 
 export interface SessionOptions {
   readonly rest: Rest;
@@ -226,16 +173,20 @@ export class TerminalSession {
     this.#stream = stream;
   }
 
-  /** A session that somebody holds on another device is not taken away from them unless `take` says so. */
   async #attach(take: boolean): Promise<void> {
     this.#drop(NORMAL);
     const { rest } = this.#options;
     const asking = new AbortController();
     this.#attaching = asking;
-    const path = `/terminal/sessions/${this.#opened.session_id}`;
     let event: Event;
     try {
-      event = await this.#attached(rest, path, take, asking.signal);
+      const opened = await attach(rest, this.#opened, take, asking.signal);
+      if (opened === null) {
+        event = { kind: "refused", code: "replaced", retryAfter: 0 };
+      } else {
+        this.#opened = opened;
+        event = { kind: "attached", tokenUntil: now() + opened.expires_in_s };
+      }
     } catch (error) {
       if (asking.signal.aborted) return;
       if (error instanceof Refusal) {
@@ -253,23 +204,6 @@ export class TerminalSession {
       this.#attaching = null;
       this.#go(event);
     }
-  }
-
-  async #attached(rest: Rest, path: string, take: boolean, signal: AbortSignal): Promise<Event> {
-    const row = await rest.call<{ state: string; close_reason: string | null; device_id: string }>("GET", path, undefined, signal);
-    const me = await rest.call<{ device_id: string }>("GET", "/me", undefined, signal);
-    if (row.state === "closed") {
-      throw new Refusal(409, "session_closed", closedBecause(row.close_reason ?? ""), 0);
-    }
-    if (row.device_id !== me.device_id && row.state !== "detached" && !take) {
-      return { kind: "refused", code: "replaced", retryAfter: 0 };
-    }
-    const opened = await rest.call<Opened>("POST", `${path}/attach`, { step_up_id: null }, signal);
-    if (opened.host_channel_key !== this.#opened.host_channel_key) {
-      throw new Refusal(409, "host_key_changed", "the relay names another key of the host; nothing was sent to it", 0);
-    }
-    this.#opened = opened;
-    return { kind: "attached", tokenUntil: now() + opened.expires_in_s };
   }
 
   async #lost(stream: Stream, code: number | null, reason: string): Promise<void> {
@@ -488,12 +422,6 @@ export class TerminalSession {
     const due = deadline(this.#way);
     return { kind: "connecting", cause: this.#cause, retryIn: due === null ? null : Math.max(0, due - now()), waiting };
   }
-}
-
-/** The raw key of an answer; null for what is none. */
-export function hostKeyOf(opened: Opened): Bytes | null {
-  const key = fromBase64(opened.host_channel_key);
-  return key !== null && key.length === LIMITS.KEY_BYTES ? key : null;
 }
 
 function now(): number {

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren, JSX } from "preact";
 
-import type { Status } from "../device/terminal_session.ts";
+import type { Status } from "../device/session_status.ts";
 import type { Tab, TabState } from "../terminal/tab.ts";
 import { HostKeyChanged } from "../terminal/trust.ts";
 import { useWatched } from "../watched.ts";

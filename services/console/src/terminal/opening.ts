@@ -2,7 +2,7 @@
 
 import { confirm } from "../device/account.ts";
 import { Refusal, type Rest } from "../device/rest.ts";
-import type { Opened } from "../device/terminal_session.ts";
+import type { Opened } from "../device/opened.ts";
 import type { Vault } from "../device/vault.ts";
 import { type Trusted, trusted } from "./trust.ts";
 

@@ -8,7 +8,7 @@ import { WebglAddon } from "@xterm/addon-webgl";
 import { Terminal } from "@xterm/xterm";
 
 import { type Bytes, utf8 } from "../channel/index.ts";
-import type { Screen } from "../device/terminal_session.ts";
+import type { Screen } from "../device/session_status.ts";
 import { cleanPaste, cleanTitle, webAddress } from "./clean.ts";
 import { onTheme, theme } from "./themes.ts";
 

@@ -2,7 +2,8 @@
 
 import { LATER } from "../device/reconnect.ts";
 import { Refusal, type Rest, Unreachable } from "../device/rest.ts";
-import { type Status, TerminalSession } from "../device/terminal_session.ts";
+import type { Status } from "../device/session_status.ts";
+import { TerminalSession } from "../device/terminal_session.ts";
 import type { Identity, Vault } from "../device/vault.ts";
 import { Watched } from "../watched.ts";
 import { type Asking, type Place, type Ready, attachTerminal, needsConfirmation } from "./opening.ts";

@@ -4,7 +4,9 @@ import assert from "node:assert/strict";
 import { type Bytes, toBase64 } from "../../src/channel/index.ts";
 import { newKeys } from "../../src/device/keys.ts";
 import { Refusal, type Rest } from "../../src/device/rest.ts";
-import { type Opened, type Status, TerminalSession } from "../../src/device/terminal_session.ts";
+import type { Opened } from "../../src/device/opened.ts";
+import type { Status } from "../../src/device/session_status.ts";
+import { TerminalSession } from "../../src/device/terminal_session.ts";
 import { bytes, hex } from "../channel/hex.ts";
 import { PythonHost } from "../channel/python_host.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import type { Status } from "../../src/device/terminal_session.ts";
+import type { Status } from "../../src/device/session_status.ts";
 import { roundTrip, statusOf } from "../../src/pages/status_words.ts";
 
 function word(status: Status): string {
