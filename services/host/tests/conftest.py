@@ -86,6 +86,7 @@ class FakeServer:
         self.answer_heartbeats = True
         self.protocol = (1, 1)
         self.heartbeat = 0.1
+        self.miss_limit = 100  # a machine that is slow is no relay that is silent
         self.limits = frames.HostLimits(idle_timeout_s=600, idle_grace_s=60, detach_grace_s=600, max_duration_s=3600)
         self.identified: list[frames.HostIdentify] = []
         self.heard: list[frames.Frame] = []
@@ -128,7 +129,7 @@ class FakeServer:
                     challenge=challenge,
                     jwks=self.jwks(),
                     heartbeat_interval_s=self.heartbeat,
-                    miss_limit=3,
+                    miss_limit=self.miss_limit,
                     server_time=time.time(),
                     protocol_min=self.protocol[0],
                     protocol_max=self.protocol[1],

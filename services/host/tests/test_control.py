@@ -43,7 +43,7 @@ async def test_comes_back_after_every_kind_of_loss_and_never_holds_two(start, se
 
 
 async def test_redials_when_heartbeats_get_no_answer(start, server):
-    server.heartbeat = 0.05
+    server.heartbeat, server.miss_limit = 0.05, 3
     server.answer_heartbeats = False
     await start()
     await server.changes.until(lambda: len(server.identified) == 2)
