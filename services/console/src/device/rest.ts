@@ -28,31 +28,35 @@ export class Unreachable extends Error {}
 
 type Method = "GET" | "POST";
 
+/** Seconds for an answer to be there, all of it. Networks that break without a word would keep a page waiting for minutes. */
+const PATIENCE_S = 30;
+
 export class Rest {
   /** Where the relay is, and for whom this device signs: the canonical origin. */
   readonly relay: string;
   readonly #identity: Identity | null;
+  readonly #patience: number;
   #token: Promise<string> | null = null;
 
-  constructor(relay: string, identity: Identity | null) {
+  constructor(relay: string, identity: Identity | null, patience = PATIENCE_S) {
     this.relay = relay;
     this.#identity = identity;
+    this.#patience = patience;
   }
 
   /** A call of a signed-in person. `path` is below `/api/v1`. Throws Refusal and Unreachable. */
-  async call<T>(method: Method, path: string, body?: object, signal?: AbortSignal): Promise<T> {
-    return (await this.#answered(method, path, body, {}, signal).then((answer) => answer.json())) as T;
+  call<T>(method: Method, path: string, body?: object, signal?: AbortSignal): Promise<T> {
+    return this.#read<T>((until) => this.#answered(method, path, body, {}, until), signal);
   }
 
   /** A POST that makes something; where nobody answered it is sent once more, and makes one thing all the same. */
   async make<T>(path: string, body: object): Promise<T> {
     const headers = { "Idempotency-Key": crypto.randomUUID() };
-    const attempt = (): Promise<Response> => this.#answered("POST", path, body, headers);
-    const answer = await attempt().catch((error: unknown) => {
+    const attempt = (): Promise<T> => this.#read<T>((until) => this.#answered("POST", path, body, headers, until));
+    return attempt().catch((error: unknown) => {
       if (error instanceof Unreachable) return attempt();
       throw error;
     });
-    return (await answer.json()) as T;
   }
 
   /** The raw answer, for what is read as it comes. */
@@ -61,8 +65,26 @@ export class Rest {
   }
 
   /** A call that needs nobody signed in. */
-  async send<T>(method: Method, path: string, body?: object): Promise<T> {
-    return (await this.#fetch(method, path, body, {}).then((answer) => answer.json())) as T;
+  send<T>(method: Method, path: string, body?: object): Promise<T> {
+    return this.#read<T>((until) => this.#fetch(method, path, body, {}, until));
+  }
+
+  /** The whole answer within the patience, unless `signal` ends it before. */
+  async #read<T>(asked: (until: AbortSignal) => Promise<Response>, signal?: AbortSignal): Promise<T> {
+    const until = new AbortController();
+    const stop = (): void => until.abort(signal?.reason);
+    signal?.addEventListener("abort", stop);
+    if (signal?.aborted) stop();
+    const timer = setTimeout(() => until.abort(), this.#patience * 1000);
+    try {
+      return await asked(until.signal).then((answer) => jsonOf<T>(answer, until.signal));
+    } catch (error) {
+      if (!until.signal.aborted || signal?.aborted) throw error;
+      throw new Unreachable("The relay does not answer.", { cause: error });
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", stop);
+    }
   }
 
   async #answered(
@@ -125,15 +147,24 @@ export class Rest {
       if (signal?.aborted) throw error;
       throw new Unreachable("The relay is out of reach.", { cause: error });
     }
-    if (!answer.ok) throw await refusal(answer);
+    if (!answer.ok) throw await refusal(answer, signal);
     return answer;
   }
 }
 
-async function refusal(answer: Response): Promise<Error> {
+async function refusal(answer: Response, signal?: AbortSignal): Promise<Error> {
   if (answer.headers.get("content-type") !== "application/problem+json") {
     return new Unreachable(`The answer ${answer.status} is not the relay's.`);
   }
-  const problem = (await answer.json()) as { code: string; detail: string };
+  const problem = await jsonOf<{ code: string; detail: string }>(answer, signal);
   return new Refusal(answer.status, problem.code, problem.detail, Number(answer.headers.get("retry-after") ?? 0) || 0);
+}
+
+async function jsonOf<T>(answer: Response, signal?: AbortSignal): Promise<T> {
+  try {
+    return (await answer.json()) as T;
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Unreachable("The answer is not the relay's, or broke off.", { cause: error });
+  }
 }

@@ -38,9 +38,9 @@ function problem(status: number, code: string): Response {
   return new Response(JSON.stringify({ code, detail: `${code}!` }), { status, headers });
 }
 
-async function signedIn(): Promise<Rest> {
+async function signedIn(patience?: number): Promise<Rest> {
   const identity: Identity = { deviceId: "d", deviceName: "n", personId: "p", personName: "Robin", keys: await newKeys() };
-  return new Rest("https://relay.example.com", identity);
+  return new Rest("https://relay.example.com", identity, patience);
 }
 
 test("a call carries a token, which is made once", async () => {
@@ -82,4 +82,30 @@ test("who answers otherwise is no relay", async () => {
   relay(new Response("<html>", { status: 502 }), new TypeError("broken"));
   await assert.rejects(rest.call("GET", "/me"), Unreachable);
   await assert.rejects(rest.call("GET", "/me"), Unreachable);
+});
+
+test("an answer that breaks off, or is no JSON, is no answer", async () => {
+  const rest = await signedIn();
+  const broken = new ReadableStream({ start: (body) => body.error(new TypeError("broken")) });
+  const problems = { "content-type": "application/problem+json" };
+  relay(new Response(broken), new Response("<html>"), new Response("<html>", { status: 503, headers: problems }));
+  for (let each = 0; each < 3; each++) await assert.rejects(rest.call("GET", "/me"), Unreachable);
+});
+
+test("nobody waits for ever for an answer, and who gives it up is told so", async () => {
+  const rest = await signedIn(0.01);
+  const patient = await signedIn();
+  relay(Response.json({}));
+  await patient.call("GET", "/me");
+  globalThis.fetch = (_input, init) =>
+    new Promise((_resolve, reject) => {
+      const end = (): void => reject(init?.signal?.reason as Error);
+      if (init?.signal?.aborted) end();
+      init?.signal?.addEventListener("abort", end);
+    });
+  await assert.rejects(rest.call("GET", "/me"), Unreachable);
+  const leaving = new AbortController();
+  const asked = patient.call("GET", "/me", undefined, leaving.signal);
+  leaving.abort(new RangeError("left"));
+  await assert.rejects(asked, RangeError);
 });
