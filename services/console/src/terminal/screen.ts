@@ -9,7 +9,7 @@ import { Terminal } from "@xterm/xterm";
 
 import { type Bytes, utf8 } from "../channel/index.ts";
 import type { Screen } from "../device/session_status.ts";
-import { cleanPaste, cleanTitle, webAddress } from "./clean.ts";
+import { cleanPaste, cleanTitle, shownAddress, webAddress } from "./clean.ts";
 import { onTheme, theme } from "./themes.ts";
 
 /** Milliseconds in which changes of the window become one change of the terminal. */
@@ -56,7 +56,7 @@ export class TerminalScreen implements Screen {
       linkHandler: {
         activate: (_event, address) => follow(address),
         // The text of such a link is the program's choice: where it leads is shown.
-        hover: (_event, address) => (this.element.title = cleanTitle(address)),
+        hover: (_event, address) => (this.element.title = shownAddress(address)),
         leave: () => (this.element.title = ""),
         allowNonHttpProtocols: false,
       },
@@ -72,7 +72,10 @@ export class TerminalScreen implements Screen {
     terminal.loadAddon(new WebLinksAddon((_event, address) => follow(address)));
     terminal.open(this.element);
     this.#accelerate();
-    this.element.addEventListener("paste", (event) => this.#pasted(event), { capture: true });
+    terminal.textarea?.setAttribute("aria-description", "All keys go to the program. Control Shift E leaves the terminal.");
+    this.element.addEventListener("paste", (event) => this.#pasted(event, event.clipboardData), { capture: true });
+    this.element.addEventListener("drop", (event) => this.#pasted(event, event.dataTransfer), { capture: true });
+    this.element.addEventListener("dragover", (event) => event.preventDefault()); // else the browser opens what is dropped
     terminal.attachCustomKeyEventHandler((event) => this.#key(event));
     terminal.onData((data) => this.#events.typed(utf8(data)));
     terminal.onBinary((data) => this.#events.typed(Uint8Array.from(data, (each) => each.charCodeAt(0))));
@@ -155,11 +158,11 @@ export class TerminalScreen implements Screen {
     this.#resizing = setTimeout(() => this.fit(), RESIZE_MS);
   }
 
-  /** xterm brackets a paste but leaves in it what ends the bracket, so no paste reaches it by itself. */
-  #pasted(event: ClipboardEvent): void {
+  /** xterm brackets a paste but leaves in it what ends the bracket, so nothing pasted or dropped reaches it by itself. */
+  #pasted(event: Event, brought: DataTransfer | null): void {
     event.preventDefault();
     event.stopPropagation();
-    this.paste(event.clipboardData?.getData("text/plain") ?? "");
+    this.paste(brought?.getData("text/plain") ?? "");
   }
 
   /** Whether xterm gets the key. Ctrl-Shift-V is left to the browser, which makes a paste of it. */

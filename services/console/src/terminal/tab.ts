@@ -145,7 +145,9 @@ export class Tab {
     this.#session = session;
   }
 
+  /** A program may ring without end: once at a time. */
   #ring(): void {
+    if (this.rings.value) return;
     this.rings.set(true);
     setTimeout(() => this.rings.set(false), BELL_MS);
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { cleanPaste, cleanTitle, webAddress } from "../../src/terminal/clean.ts";
+import { cleanPaste, cleanTitle, shownAddress, webAddress } from "../../src/terminal/clean.ts";
 
 test("no paste holds what ends its bracket, however it is written or put together", () => {
   const attacks = [
@@ -33,4 +33,16 @@ test("only addresses of the web are opened", () => {
   for (const other of ["javascript:alert(1)", "java\nscript:alert(1)", "data:text/html,x", "file:///etc/passwd", "example.com", ""]) {
     assert.equal(webAddress(other), null, other);
   }
+});
+
+test("no name before the host is opened or shown, and the host is shown whole", () => {
+  assert.equal(webAddress("https://bank.example.com:pass@evil.example.com/"), "https://evil.example.com/");
+  const host = `${"bank.example.com.".repeat(9)}evil.example.com`;
+  assert.equal(shownAddress(`https://a@${host}/${"x".repeat(500)}`), `https://${host}/${"x".repeat(78)}\u2026`);
+  assert.equal(shownAddress("https://example.com/\u202ea"), "https://example.com/%E2%80%AEa");
+  assert.equal(shownAddress("javascript:alert(1)"), "");
+});
+
+test("of a title of megabytes only the beginning is looked at", () => {
+  assert.equal(cleanTitle(`${" ".repeat(1000)}x${" ".repeat(10_000_000)}y`), "x");
 });
