@@ -36,5 +36,7 @@ async function begin(): Promise<void> {
   render(<App account={account} vault={vault} identity={identity} invite={invite} />, root!);
 }
 
+// A link that is opened where the page is already changes only what is behind the `#`.
+addEventListener("hashchange", () => inviteOf(location.hash) !== null && location.reload());
 obeyStylePolicy();
 begin().catch((error: unknown) => refuse(`This browser keeps nothing for this page: ${wordsOf(error)}`));

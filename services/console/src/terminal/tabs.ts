@@ -1,10 +1,13 @@
-/** The terminals of this page. A reload finds them again: which ones they are is kept for as long as the browser's tab lives. */
+/**
+ * The terminals of this page. A reload finds them again: which ones they are is kept for as long as the browser's tab lives, for
+ * each person by themselves.
+ */
 
 import { Watched } from "../watched.ts";
 import type { Place, Ready } from "./opening.ts";
 import { type Surroundings, Tab } from "./tab.ts";
 
-const KEPT = "bothy.terminals";
+const KEPT = "bothy.terminals.";
 
 interface Kept {
   readonly place: Place;
@@ -14,11 +17,13 @@ interface Kept {
 export class Tabs {
   readonly list: Watched<readonly Tab[]>;
   readonly #around: Surroundings;
+  readonly #kept: string;
   readonly #ended = new AbortController();
 
   constructor(around: Surroundings) {
     this.#around = around;
-    this.list = new Watched<readonly Tab[]>(kept().map((each) => new Tab(each.place, each.sessionId, null, around)));
+    this.#kept = KEPT + around.identity.personId;
+    this.list = new Watched<readonly Tab[]>(keptAs(this.#kept).map((each) => new Tab(each.place, each.sessionId, null, around)));
     const { signal } = this.#ended;
     const woke = (): void => this.list.value.forEach((tab) => tab.woke());
     addEventListener("online", woke, { signal });
@@ -65,11 +70,11 @@ export class Tabs {
   #set(tabs: readonly Tab[]): void {
     this.list.set(tabs);
     const kept: readonly Kept[] = tabs.map(({ place, sessionId }) => ({ place, sessionId }));
-    sessionStorage.setItem(KEPT, JSON.stringify(kept));
+    sessionStorage.setItem(this.#kept, JSON.stringify(kept));
   }
 }
 
 /** This page wrote it, so it has its shape. */
-function kept(): readonly Kept[] {
-  return JSON.parse(sessionStorage.getItem(KEPT) ?? "[]") as readonly Kept[];
+function keptAs(name: string): readonly Kept[] {
+  return JSON.parse(sessionStorage.getItem(name) ?? "[]") as readonly Kept[];
 }
