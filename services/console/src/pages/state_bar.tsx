@@ -132,7 +132,7 @@ function Running({ tab, status, close }: { readonly tab: Tab; readonly status: S
     case "replaced":
       return (
         <Bar tone="warn">
-          <span>This session is on another device now.</span>
+          <span>This session is on another device now, or in another window.</span>
           <button type="button" class="primary" onClick={() => void tab.attach("first")}>
             Take it back
           </button>

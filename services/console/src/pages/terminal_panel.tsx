@@ -43,14 +43,18 @@ export function TerminalPanel({ tab, shown }: { readonly tab: Tab; readonly show
 
 /** A line of the relay or the host, until it is put away. */
 function Notice({ tab }: { readonly tab: Tab }): JSX.Element | null {
+  const { say } = useHere();
   const text = useWatched(tab.notice);
+  useEffect(() => {
+    if (text !== null) say(`${tab.place.hostName}: ${text}`);
+  }, [text]);
   if (text === null) return null;
   const away = (): void => {
     tab.notice.set(null);
     tab.screen.focus();
   };
   return (
-    <div class="bar note" role="status">
+    <div class="bar note">
       <span>{text}</span>
       <span class="spring" />
       <button type="button" class="plain small" onClick={away}>
