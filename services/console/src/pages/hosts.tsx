@@ -32,7 +32,10 @@ export function HostsPage(): JSX.Element {
         rest.call<{ hosts: readonly HostRow[] }>("GET", "/hosts"),
         rest.call<SessionPage>("GET", "/terminal/sessions"),
       ]);
-      return { hosts: hosts.filter(({ state }) => state !== "retired"), sessions };
+      const kept = hosts.filter(({ state }) => state !== "retired");
+      // Those that can be used first, whichever of them are online now: lines that jump are missed by a click.
+      const usable = ({ state }: HostRow): number => (state === "active" ? 0 : 1);
+      return { hosts: kept.sort((one, other) => usable(one) - usable(other)), sessions };
     },
     ["host.updated", "rights.changed", "terminal_session.changed"],
   );

@@ -52,7 +52,7 @@ export function HostsTable(): JSX.Element {
         </span>
       ),
     },
-    { title: "Key", cell: (host) => (host.fingerprint === null ? "not paired" : <code class="id">{host.fingerprint}</code>) },
+    { title: "Key", cell: (host) => (host.fingerprint === null ? "not paired" : <code class="id whole">{host.fingerprint}</code>) },
     { title: "Actions", cell: (host) => <HostActions host={host} coded={(made) => setCode({ host: host.name, made })} /> },
   ];
   return (

@@ -103,16 +103,18 @@ export function Badge({ tone, children }: { readonly tone: "good" | "warn" | "ba
 
 /** Text that a person carries elsewhere: codes, fingerprints, commands. */
 export function Copyable({ text, name }: { readonly text: string; readonly name: string }): JSX.Element {
-  const [copied, setCopied] = useState(false);
-  const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(text);
-    setCopied(true);
+  const [said, setSaid] = useState("Copy");
+  const copy = (): void => {
+    navigator.clipboard.writeText(text).then(
+      () => setSaid("Copied"),
+      () => setSaid("Not copied: select it"),
+    );
   };
   return (
     <span class="copyable">
       <code>{text}</code>
-      <button type="button" class="plain small" aria-label={`Copy ${name}`} onClick={() => void copy()} onBlur={() => setCopied(false)}>
-        {copied ? "Copied" : "Copy"}
+      <button type="button" class="plain small" aria-label={`Copy ${name}`} onClick={copy} onBlur={() => setSaid("Copy")}>
+        {said}
       </button>
     </span>
   );

@@ -48,10 +48,15 @@ function TabList({ list, active }: { readonly list: readonly Tab[]; readonly act
     document.getElementById(tabId(next))?.focus();
   };
   return (
-    <div class="tabs" role="tablist" aria-label="Open terminals" onKeyDown={turn}>
-      {list.map((tab) => (
-        <TabButton key={tab.sessionId} tab={tab} selected={tab === active} />
-      ))}
+    <div class="tab-row">
+      <div class="tabs" role="tablist" aria-label="Open terminals" onKeyDown={turn}>
+        {list.map((tab) => (
+          <TabButton key={tab.sessionId} tab={tab} selected={tab === active} />
+        ))}
+      </div>
+      <a href={hashOf({ page: "hosts" })} aria-label="Open another one" title="Open another one">
+        +
+      </a>
     </div>
   );
 }

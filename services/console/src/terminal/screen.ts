@@ -176,7 +176,8 @@ export class TerminalScreen implements Screen {
   }
 
   #copy(): void {
-    if (this.#terminal.hasSelection()) void navigator.clipboard.writeText(this.selection);
+    // A browser may not let the page copy; the person hears that nothing was.
+    if (this.#terminal.hasSelection()) navigator.clipboard.writeText(this.selection).catch(() => this.bell());
   }
 }
 
