@@ -25,12 +25,7 @@ export function OperatePages({ part }: { readonly part: OperatePage }): JSX.Elem
     <section class="operate" aria-labelledby="operate-title">
       <nav class="parts" aria-label="Operate">
         {OPERATE.map((each) => (
-          <a
-            key={each}
-            href={hashOf({ page: "operate", part: each })}
-            aria-current={each === part ? "page" : undefined}
-            ref={each === part ? inSight : null}
-          >
+          <a key={each} href={hashOf({ page: "operate", part: each })} aria-current={each === part ? "page" : undefined}>
             {PARTS[each].title}
           </a>
         ))}
@@ -39,9 +34,4 @@ export function OperatePages({ part }: { readonly part: OperatePage }): JSX.Elem
       <Part key={part} />
     </section>
   );
-}
-
-/** As a `ref`: on a narrow page the parts are wider than it. */
-function inSight(element: HTMLElement | null): void {
-  element?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }

@@ -137,7 +137,7 @@ function columnsOf({ persons, hosts }: Names): readonly Column<AuditEntry>[] {
     { title: "When", cell: (entry) => <time dateTime={entry.at}>{dated(entry.at)}</time> },
     { title: "Action", cell: (entry) => <code>{entry.action}</code> },
     { title: "Outcome", cell: (entry) => (entry.code === "ok" ? "ok" : <Badge tone="quiet">{entry.code}</Badge>) },
-    { title: "By", cell: (entry) => person(entry.person_id) || "the server" },
+    { title: "By", cell: (entry) => person(entry.person_id) || "server" },
     { title: "About", cell: (entry) => person(entry.subject_person_id) },
     { title: "Host", cell: (entry) => host(entry.host_id) },
     { title: "Session", cell: (entry) => entry.session_id !== null && <code class="id">{entry.session_id}</code> },

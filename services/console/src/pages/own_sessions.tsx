@@ -70,7 +70,7 @@ function SessionLine({ session }: { readonly session: SessionRow }): JSX.Element
       ) : (
         <span class="row">
           <Action label={tab === undefined ? "Attach" : "Show"} name={`${tab === undefined ? "Attach to" : "Show"} the session on ${session.host_name}`} run={attach} />
-          <Action label="End" name={`End the session on ${session.host_name}`} question="End it and all that runs in it?" run={close} />
+          <Action label="End" name={`End the session on ${session.host_name}`} question="End it and all that runs in it?" kind="danger" run={close} />
         </span>
       )}
     </li>
