@@ -72,7 +72,7 @@ export class TerminalScreen implements Screen {
     terminal.loadAddon(new WebLinksAddon((_event, address) => follow(address)));
     terminal.open(this.element);
     this.#accelerate();
-    terminal.textarea?.setAttribute("aria-description", "All keys go to the program. Control Shift E leaves the terminal.");
+    this.#leaveTabOrder();
     this.element.addEventListener("paste", (event) => this.#pasted(event, event.clipboardData), { capture: true });
     this.element.addEventListener("drop", (event) => this.#pasted(event, event.dataTransfer), { capture: true });
     this.element.addEventListener("dragover", (event) => event.preventDefault()); // else the browser opens what is dropped
@@ -139,6 +139,14 @@ export class TerminalScreen implements Screen {
     for (const end of this.#ends) end();
     this.#terminal.dispose();
     this.element.remove();
+  }
+
+  /** Tab is the program's key, too: who goes through the page with it would not come out, so it passes the terminal by. */
+  #leaveTabOrder(): void {
+    const keys = this.#terminal.textarea;
+    if (keys === undefined) return;
+    keys.tabIndex = -1;
+    keys.setAttribute("aria-description", "All keys go to the program. Control Shift E leaves to the tab, Enter comes back.");
   }
 
   /** Draw with the graphics card where there is one; without, and when it takes itself away, xterm draws elements. */
