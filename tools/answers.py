@@ -10,11 +10,10 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from bothy_kit.answers import FUZZER
 from bothy_server.platform.audit import AUDIT_ACTIONS
 from bothy_server.platform.operations import Operation, operations_of
 from openapi import adapters
-
-_FUZZER = "test_api_fuzz.py::"
 
 
 def declared(rows: Iterable[Operation]) -> set[str]:
@@ -29,7 +28,7 @@ def declared(rows: Iterable[Operation]) -> set[str]:
 def seen(text: str) -> set[str]:
     """What a run saw."""
     lines = (line.partition("\t") for line in text.splitlines())
-    return {words for words, _, test in lines if _FUZZER not in test}
+    return {words for words, _, test in lines if FUZZER not in test}
 
 
 def main(files: Iterable[str]) -> int:

@@ -307,6 +307,11 @@ def test_a_clock_that_is_behind_makes_no_key(bothy_server, keys_dir):
     assert len(listed(bothy_server)) == 1
 
 
+def test_a_key_whose_name_looks_like_an_option_is_a_key_all_the_same(environment, bothy_server):
+    bothy_server("keys", "init")
+    assert "No such option" not in bothy_server("keys", "retire", "-0WvLq").line
+
+
 def test_a_key_is_retired_when_its_last_token_has_died(environment, bothy_server):
     environment.setenv("BOTHY_SECRETS__KEY_PUBLISH_LEAD", "20 ms")
     environment.setenv("BOTHY_SECRETS__RELOAD_INTERVAL", "10 ms")

@@ -84,7 +84,7 @@ def keys_rotate(at_once: bool, as_json: bool) -> None:
             click.echo(f"once it signs, run `bothy-server keys retire {when}{each.kid}`")
 
 
-@keys.command("retire")
+@keys.command("retire", context_settings={"ignore_unknown_options": True})  # an older key may be called -0..
 @click.argument("kid", metavar="KID")
 @click.option("--now", "at_once", is_flag=True, help="Refuse what it signed from now on, because it was stolen.")
 @as_json

@@ -69,10 +69,16 @@ def file_ages(directory: Path) -> dict[str, float]:
 
 def add_key(directory: Path, created_at: datetime, signs_from: datetime) -> SigningKey:
     """Make a key and store it durably. Raises :class:`KeyStoreError` when the directory cannot be written."""
-    key = Ed25519PrivateKey.generate()
-    made = SigningKey(thumbprint(key.public_key().public_bytes_raw()), key, created_at, signs_from)
+    made = _new_key(created_at, signs_from)
+    while made.kid.startswith("-"):  # people give it to commands, which would take it for an option
+        made = _new_key(created_at, signs_from)
     store_key(directory, made)
     return made
+
+
+def _new_key(created_at: datetime, signs_from: datetime) -> SigningKey:
+    key = Ed25519PrivateKey.generate()
+    return SigningKey(thumbprint(key.public_key().public_bytes_raw()), key, created_at, signs_from)
 
 
 def store_key(directory: Path, key: SigningKey) -> None:

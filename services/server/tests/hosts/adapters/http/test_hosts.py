@@ -124,6 +124,17 @@ async def test_a_host_is_renamed(node, couple):
     assert (answer.status, answer.code) == (401, "step_up_required")
 
 
+async def test_the_keys_of_a_host_are_no_other_hosts(operator, node, known):
+    _, paired = known
+    wanted = {"name": f"lab-{uuid4().hex[:8]}", "step_up_id": await operator.step_up("manage_relay")}
+    made = (await operator.rest("POST", "/hosts", wanted)).body["host_id"]
+    code = (await operator.manage("/pairing-codes", host_id=made)).body["code"]
+    copied = FakeHost(operator.origin, node.nodes[0].url)
+    copied.signing_key, copied.channel_key = paired.signing_key, paired.channel_key
+    answer = await copied.pair(code)
+    assert (answer.status_code, answer.json()["code"]) == (409, "host_key_exists")
+
+
 async def test_nobody_else_makes_a_host(known):
     device, _ = known
     answer = await device.rest("POST", "/hosts", {"name": "lab", "step_up_id": NOBODY})

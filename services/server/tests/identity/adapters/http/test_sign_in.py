@@ -31,6 +31,14 @@ async def test_an_invite_becomes_a_device(node):
         assert (again.status, again.code) == (401, "invite_invalid")
 
 
+async def test_the_keys_of_a_device_make_no_other_one(node, device):
+    invited = await node.admin.people.add(f"Robin-{uuid4().hex[:8]}", is_operator=False)
+    async with FakeDevice(ORIGIN, node.nodes[0].url) as again:
+        again.signing_key, again.channel_key = device.signing_key, device.channel_key
+        answer = await again.redeem(invited.code)
+    assert (answer.status, answer.code) == (409, "device_exists")
+
+
 async def test_a_name_is_measured_in_bytes_and_holds_no_control_characters(node):
     invite = (await node.admin.people.add(f"Robin-{uuid4().hex[:8]}", is_operator=False)).code
     async with FakeDevice(ORIGIN, node.nodes[0].url) as device:
@@ -72,6 +80,10 @@ async def test_a_step_up_is_a_challenge_and_a_confirmation(node):
     assert UUID(confirmed.body["step_up_id"]).version == 7
     unknown = await device.rest("POST", "/step-up/challenges", act | {"host_id": NOBODY})
     assert (unknown.status, unknown.code) == (404, "host_unknown")
+    incomplete = await device.rest("POST", "/step-up/challenges", act | {"purpose": "manage_host"})
+    assert (incomplete.status, incomplete.code) == (422, "step_up_invalid")
+    operators = await device.rest("POST", "/step-up/challenges", {"purpose": "manage_relay"})
+    assert (operators.status, operators.code) == (403, "operator_required")
 
 
 @pytest.mark.parametrize("path", ["/step-up/challenges", "/step-up"])

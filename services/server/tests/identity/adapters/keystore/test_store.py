@@ -153,3 +153,9 @@ def test_what_may_not_be_looked_at_is_not_empty(folder, key_file, monkeypatch):
             patched.setattr(Path, name, shut)
             with pytest.raises(KeyStoreError, match=r"Permission denied; .*the account that the relay runs as"):
                 load_keys(folder)
+
+
+def test_no_new_key_has_a_name_that_a_command_takes_for_an_option(folder, monkeypatch):
+    names = iter(["-0WvLq", "-h", "a-0"])
+    monkeypatch.setattr(store, "thumbprint", lambda _: next(names))
+    assert add_key(folder, NOW, NOW).kid == "a-0"

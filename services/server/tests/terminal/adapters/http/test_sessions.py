@@ -1,7 +1,7 @@
 """REST of terminal sessions on a real node: shapes, and how a refusal looks."""
 
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import httpx2 as httpx
 import pytest
@@ -205,6 +205,50 @@ async def test_an_attach_while_the_host_is_away_is_409(node):
     await control.close()
     answer = await device.rest("POST", f"/terminal/sessions/{stream.session_id}/attach", {})
     assert (answer.status, answer.code) == (409, "host_unavailable")
+
+
+async def test_a_guest_works_as_whom_the_grant_names_and_as_nobody_else(node, couple):
+    _, host = couple
+    guest, _ = await node.couple()
+    grant = (
+        "DELETE FROM host_grants WHERE host_id = %s AND person_id = (SELECT person_id FROM devices WHERE id = %s)",
+        (
+            'INSERT INTO host_grants (host_id, person_id, "right", "session_user")'
+            " SELECT %s, person_id, 'terminal', %s FROM devices WHERE id = %s"
+        ),
+    )
+    await node.sql(grant[1], host.host_id, "alex-shell", guest.device_id)
+    stream = await guest.open(host.host_id)
+    await node.sql(grant[0], host.host_id, guest.device_id)
+    await node.sql(grant[1], host.host_id, "robin-shell", guest.device_id)
+    attached = await guest.rest("POST", f"/terminal/sessions/{stream.session_id}/attach", {})
+    opened = await guest.try_open(host.host_id)
+    for answer in (attached, opened):
+        assert (answer.status, answer.code) == (403, "right_missing")
+        assert "alex-shell" in answer.body["detail"]
+
+
+async def test_an_attach_to_a_host_that_is_not_active_is_409(node, couple):
+    device, host = couple
+    stream = await device.open(host.host_id)
+    await node.sql("UPDATE hosts SET state = 'disabled' WHERE id = %s", host.host_id)
+    answer = await device.rest("POST", f"/terminal/sessions/{stream.session_id}/attach", {})
+    assert (answer.status, answer.code) == (409, "host_not_active")
+
+
+async def test_another_device_confirms_and_takes_a_session_over(node):
+    name = f"Robin-{uuid4().hex[:8]}"
+    first = await node.device(name)
+    second = await node.another_device(name)
+    host = await node.host(f"lab-{uuid4().hex[:8]}", name)
+    await host.connect()
+    stream = await first.open(host.host_id)
+    path = f"/terminal/sessions/{stream.session_id}/attach"
+    unconfirmed = await second.rest("POST", path, {})
+    assert (unconfirmed.status, unconfirmed.code) == (401, "step_up_required")
+    step_up_id = await second.step_up("attach", host.host_id, "shell", "alex-shell")
+    taken = await second.rest("POST", path, {"step_up_id": step_up_id})
+    assert (taken.status, taken.body["attach_seq"]) == (200, 2)
 
 
 async def test_a_close_takes_no_fields(known):
