@@ -24,12 +24,13 @@ MOST_TABS = 60
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-async def test_each_page_has_its_picture(world, browser, device_name, scheme):
+async def test_each_page_has_its_picture(world, browser, scheme):
     page = browser.page
     await page.emulate_media(color_scheme=scheme)
 
     async def picture(name):
         PICTURES.mkdir(exist_ok=True)
+        await expect(page.get_by_text("Loading...")).to_have_count(0)
         await page.screenshot(path=PICTURES / f"{name}-{scheme}.png")
 
     await page.goto(world.page)
@@ -37,7 +38,7 @@ async def test_each_page_has_its_picture(world, browser, device_name, scheme):
     await picture("sign-in")
     await page.goto("about:blank")
     await page.goto(world.link())
-    await page.get_by_role("textbox", name="Name of this browser").fill(device_name)
+    await page.get_by_role("button", name="Sign in", exact=True).wait_for()
     await picture("invited")
     await page.get_by_role("button", name="Sign in", exact=True).click()
     await page.get_by_role("button", name=f"Open a terminal on {HOST}").wait_for()
@@ -60,16 +61,18 @@ async def test_each_page_has_its_picture(world, browser, device_name, scheme):
     await page.get_by_role("list", name="Your sessions").wait_for()
     await picture("hosts-with-sessions")
     await page.get_by_role("link", name="Account").click()
-    await page.get_by_text(device_name).first.wait_for()
+    await page.get_by_text("this browser", exact=True).wait_for()
     await picture("account")
     await page.get_by_role("link", name="Operate").click()
     for part, shown in PARTS.items():
         await page.goto(f"{world.page}/#operate/{part}")
-        await page.get_by_role("main").get_by_text(shown).first.wait_for()
+        await page.get_by_role("main").get_by_text(shown).locator("visible=true").first.wait_for()
         await picture(f"operate-{part}")
     await page.set_viewport_size({"width": 390, "height": 844})
-    for name in ("hosts", "account", "operate/nodes", f"terminals/{terminal.session_id}"):
+    session = f"terminals/{terminal.session_id}"
+    for name, shown in {"hosts": HOST, "account": "this browser", "operate/nodes": "Drain", session: "shown"}.items():
         await page.goto(f"{world.page}/#{name}")
+        await page.get_by_role("main").get_by_text(shown).locator("visible=true").first.wait_for()
         await picture(f"narrow-{name.partition('/')[0]}")
 
 

@@ -142,6 +142,12 @@ async def test_a_paste_by_event_cannot_leave_its_bracket(signed_in):
     await harmless(terminal)
 
 
+async def test_dropped_text_cannot_leave_its_bracket(signed_in):
+    terminal = await bracketing_shell(signed_in.page)
+    await terminal.drop(ATTACK)
+    await harmless(terminal)
+
+
 async def bracketing_shell(page):
     """A shell that takes a paste for text: nothing of it runs before the person's own Enter."""
     terminal = await open_terminal(page)

@@ -88,15 +88,19 @@ class Terminal:
 
     async def paste_event(self, text: str) -> None:
         """A paste that comes as an event alone, as from a menu."""
-        await self._keys.evaluate(
-            """(element, text) => {
-                const clipboardData = new DataTransfer();
-                clipboardData.setData("text/plain", text);
-                const event = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
-                element.dispatchEvent(event);
-            }""",
-            text,
-        )
+        await self._carry(text, "new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true })")
+
+    async def drop(self, text: str) -> None:
+        """Text that the mouse carries here from elsewhere."""
+        await self._carry(text, "new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })")
+
+    async def _carry(self, text: str, event: str) -> None:
+        script = f"""(element, text) => {{
+            const data = new DataTransfer();
+            data.setData("text/plain", text);
+            element.dispatchEvent({event});
+        }}"""
+        await self._keys.evaluate(script, text)
 
     async def rows(self) -> list[str]:
         """What the screen shows, without the blanks at the end of each row."""
