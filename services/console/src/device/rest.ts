@@ -160,11 +160,14 @@ async function refusal(answer: Response, signal?: AbortSignal): Promise<Error> {
   return new Refusal(answer.status, problem.code, problem.detail, Number(answer.headers.get("retry-after") ?? 0) || 0);
 }
 
+/** All answers of the relay are objects. */
 async function jsonOf<T>(answer: Response, signal?: AbortSignal): Promise<T> {
   try {
-    return (await answer.json()) as T;
+    const value: unknown = await answer.json();
+    if (typeof value === "object" && value !== null) return value as T;
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Unreachable("The answer is not the relay's, or broke off.", { cause: error });
+    // What was read is no JSON, or not all of it came.
   }
+  throw new Unreachable("The answer is not the relay's, or broke off.");
 }

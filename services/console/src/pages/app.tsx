@@ -1,7 +1,7 @@
 /** The application: who is here, where they are, and what is said aloud. */
 
-import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
 
 import type { Account } from "../device/account.ts";
 import { Refusal, Rest } from "../device/rest.ts";
@@ -13,6 +13,8 @@ import { Happenings } from "./happenings.ts";
 import { type Here, HereContext } from "./here.ts";
 import { HostsPage } from "./hosts.tsx";
 import { OperatePages } from "./operate.tsx";
+import { Empty } from "./parts.tsx";
+import { hashOf } from "./route.ts";
 import type { Me, PasskeyRow } from "./rows.ts";
 import { SignIn } from "./sign_in.tsx";
 import { TerminalsPage } from "./terminals.tsx";
@@ -75,7 +77,8 @@ export function App({ account, vault, identity, invite }: AppProps): JSX.Element
         if (!wanted) return;
         if (error instanceof Refusal && error.status === 401) return leave(endOf(error));
         setTrouble(wordsOf(error));
-        timer = setTimeout(() => void begin(), RETRY_MS);
+        const asked = error instanceof Refusal ? error.retryAfter * 1000 : 0;
+        timer = setTimeout(() => void begin(), Math.max(asked, RETRY_MS));
       }
     };
     void begin();
@@ -120,15 +123,32 @@ function Pages({ spoken }: { readonly spoken: Watched<string> }): JSX.Element {
     <div class="app">
       <TopBar />
       <main id="main" tabIndex={-1} class={at.page === "terminals" ? "filled" : ""}>
-        {at.page === "hosts" && <HostsPage />}
-        {at.page === "account" && <AccountPage />}
-        {at.page === "operate" && <OperatePages part={at.part} />}
+        <Whole place={hashOf(at)}>
+          {at.page === "hosts" && <HostsPage />}
+          {at.page === "account" && <AccountPage />}
+          {at.page === "operate" && <OperatePages part={at.part} />}
+        </Whole>
         <TerminalsPage shown={at.page === "terminals"} sessionId={at.page === "terminals" ? at.sessionId : null} />
       </main>
       <div class="unseen" role="status" aria-live="polite" aria-label="Announcements">
         {words}
       </div>
     </div>
+  );
+}
+
+/** A page that cannot be drawn, as with answers of another version of the relay, takes no terminal with it. */
+function Whole({ place, children }: { readonly place: string; readonly children: ComponentChildren }): JSX.Element {
+  const [broken, mend] = useErrorBoundary();
+  useEffect(mend, [place]);
+  if (broken === undefined) return <>{children}</>;
+  return (
+    <Empty title="This page does not understand the relay">
+      <p>The relay may have another version than this page, which a reload brings. Your terminals come back after it.</p>
+      <button type="button" onClick={() => location.reload()}>
+        Reload
+      </button>
+    </Empty>
   );
 }
 

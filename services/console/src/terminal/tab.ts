@@ -93,7 +93,8 @@ export class Tab {
       if (this.#disposed) return;
       const why = whyOf(error);
       this.state.set({ kind: "refused", error, why });
-      if (why === "away") this.#again = setTimeout(() => void this.attach("never"), AGAIN_MS);
+      const asked = error instanceof Refusal ? error.retryAfter * 1000 : 0;
+      if (why === "away") this.#again = setTimeout(() => void this.attach("never"), Math.max(asked, AGAIN_MS));
     }
   }
 

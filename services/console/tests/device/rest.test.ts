@@ -88,8 +88,8 @@ test("an answer that breaks off, or is no JSON, is no answer", async () => {
   const rest = await signedIn();
   const broken = new ReadableStream({ start: (body) => body.error(new TypeError("broken")) });
   const problems = { "content-type": "application/problem+json" };
-  relay(new Response(broken), new Response("<html>"), new Response("<html>", { status: 503, headers: problems }));
-  for (let each = 0; each < 3; each++) await assert.rejects(rest.call("GET", "/me"), Unreachable);
+  relay(new Response(broken), Response.json(null), new Response("<html>"), new Response("<html>", { status: 503, headers: problems }));
+  for (let each = 0; each < 4; each++) await assert.rejects(rest.call("GET", "/me"), Unreachable);
 });
 
 test("nobody waits for ever for an answer, and who gives it up is told so", async () => {
