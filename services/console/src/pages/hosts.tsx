@@ -125,7 +125,8 @@ function OpenControl({ host }: { readonly host: HostRow }): JSX.Element {
     }
     return "";
   };
-  if (changed !== null) return <KeyWarning changed={changed} done={() => setChanged(null)} />;
+  const forget = (): void => setChanged(null);
+  if (changed !== null) return <KeyWarning changed={changed} trusted={forget} kept={forget} />;
   return (
     <span class="open">
       {choices.length === 1 ? (

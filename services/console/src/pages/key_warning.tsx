@@ -7,7 +7,15 @@ import { type HostKeyChanged, trust } from "../terminal/trust.ts";
 import { useHere } from "./here.ts";
 import { Action } from "./parts.tsx";
 
-export function KeyWarning({ changed, done }: { readonly changed: HostKeyChanged; done(): void }): JSX.Element {
+interface KeyWarningProps {
+  readonly changed: HostKeyChanged;
+  /** The person trusts the new key: try again. */
+  trusted(): void;
+  /** They do not, so there is no way to this host now. */
+  kept(): void;
+}
+
+export function KeyWarning({ changed, trusted, kept }: KeyWarningProps): JSX.Element {
   const { vault } = useHere();
   const [compared, setCompared] = useState(false);
   const { host, remembered, named } = changed;
@@ -39,11 +47,11 @@ export function KeyWarning({ changed, done }: { readonly changed: HostKeyChanged
           disabled={!compared}
           run={async () => {
             await trust(vault, host);
-            done();
+            trusted();
             return `The new key of ${host.hostName} is trusted.`;
           }}
         />
-        <button type="button" class="plain" onClick={done}>
+        <button type="button" class="plain" onClick={kept}>
           Keep the old one
         </button>
       </p>

@@ -66,7 +66,7 @@ function SessionLine({ session }: { readonly session: SessionRow }): JSX.Element
       </span>
       <span class="spring" />
       {changed !== null ? (
-        <KeyWarning changed={changed} done={() => setChanged(null)} />
+        <KeyWarning changed={changed} trusted={() => setChanged(null)} kept={() => setChanged(null)} />
       ) : (
         <span class="row">
           <Action label={tab === undefined ? "Attach" : "Show"} name={`${tab === undefined ? "Attach to" : "Show"} the session on ${session.host_name}`} run={attach} />

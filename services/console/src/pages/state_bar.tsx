@@ -71,7 +71,7 @@ interface RefusedProps {
 
 function Refused({ tab, state, close }: RefusedProps): JSX.Element {
   if (state.error instanceof HostKeyChanged) {
-    return <KeyWarning changed={state.error} done={() => void tab.attach("when needed")} />;
+    return <KeyWarning changed={state.error} trusted={() => void tab.attach("when needed")} kept={close} />;
   }
   switch (state.why) {
     case "over":

@@ -37,9 +37,11 @@ export function StatusLine({ tab, close, ask }: StatusLineProps): JSX.Element {
         {tab.place.sessionUser}@{tab.place.hostName}
       </span>
       {trip !== null && <span title="How long the host takes to answer">{trip}</span>}
-      <span class="way" title="Encrypted from this browser to the host; the relay cannot read it">
-        via {location.host}, encrypted
-      </span>
+      {status?.kind === "up" && (
+        <span class="way" title="Encrypted from this browser to the host; the relay cannot read it">
+          via {location.host}, encrypted
+        </span>
+      )}
       {waiting > 0 && <span class="waiting">{bytes(waiting)} waiting</span>}
       <span class="spring" />
       <span class="tools">
