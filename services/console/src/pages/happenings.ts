@@ -71,19 +71,25 @@ export interface Loaded<T> {
   reload(): void;
 }
 
-/** What `load` gives: now, at each event of `topics`, and every `every` seconds if that is not 0. `key` names another question. */
+/** What `load` gives: now, at each event of `topics`, after an outage, and every `every` seconds if that is not 0. `key` names another question. */
 export function useLoaded<T>(load: () => Promise<T>, topics: readonly Topic[], key = "", every = 0): Loaded<T> {
   const { happenings } = useHere();
   const [answer, setAnswer] = useState<{ value: T | null; error: unknown; key: string }>({ value: null, error: null, key });
   const question = useRef(load);
   question.current = load;
   const turn = useRef(0);
+  const failed = useRef(false);
 
   const reload = useCallback(() => {
     const mine = ++turn.current;
+    const settle = (change: Parameters<typeof setAnswer>[0], error: boolean): void => {
+      if (mine !== turn.current) return;
+      failed.current = error;
+      setAnswer(change);
+    };
     question.current().then(
-      (value) => mine === turn.current && setAnswer({ value, error: null, key }),
-      (error: unknown) => mine === turn.current && setAnswer((before) => ({ ...before, error })),
+      (value) => settle({ value, error: null, key }, false),
+      (error: unknown) => settle((before) => ({ ...before, error }), true),
     );
   }, [key]);
 
@@ -95,9 +101,12 @@ export function useLoaded<T>(load: () => Promise<T>, topics: readonly Topic[], k
       clearTimeout(gathering);
       gathering = setTimeout(reload, GATHER_MS);
     });
+    // What could not be read while the relay was away is read when it is back; no event tells that.
+    const unwatch = happenings.live.watch((live) => live && failed.current && reload());
     reload();
     return () => {
       turn.current++;
+      unwatch();
       clearTimeout(gathering);
       clearInterval(timer);
       unhear();
