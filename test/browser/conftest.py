@@ -6,10 +6,13 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.async_api import expect
 
 from bothy_kit.browser import Browser, chromium
-from bothy_kit.console_page import policy_reports, sign_in
+from bothy_kit.console_page import PATIENCE_S, policy_reports, sign_in
 from bothy_kit.demo_world import World, running_world
+
+expect.set_options(timeout=PATIENCE_S * 1000)
 
 
 @pytest.fixture(scope="module")

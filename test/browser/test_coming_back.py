@@ -53,8 +53,9 @@ async def test_a_session_survives_the_node_that_relays_it(world, signed_in):
     session = terminal.session_id
     await terminal.type("kept=yes; clear; echo before-$((40+2))\n")
     await terminal.shows("^before-42$")
-    with killed(world, relaying(world)):
-        await terminal.status.get_by_text("reconnecting", exact=True).wait_for()
+    index = await asyncio.to_thread(relaying, world)
+    with killed(world, index):
+        await asyncio.to_thread(world.programs[1 - index].wait, lambda: pairs(world, 1 - index) > 0)
         await terminal.connected()
         await terminal.type("echo kept-is-$kept\n")
         await terminal.shows("^before-42\n(.*\n)*kept-is-yes$")
@@ -92,10 +93,15 @@ async def test_two_terminals_stand_side_by_side(signed_in):
     await first.shows("^I am the first\n(.*\n)*still here$")
 
 
+def pairs(world, index):
+    return world.nodes[index].gauge("bothy_terminal_relay_pairs")
+
+
 def relaying(world):
-    """The index of the node that has the pair."""
-    (index,) = [index for index, node in enumerate(world.nodes) if node.gauge("bothy_terminal_relay_pairs") > 0]
-    return index
+    """The index of the node that has the pair, when those of other tests are gone."""
+    nodes = range(len(world.nodes))
+    world.programs[0].wait(lambda: sum(pairs(world, index) for index in nodes) == 1)
+    return next(index for index in nodes if pairs(world, index) == 1)
 
 
 @contextmanager

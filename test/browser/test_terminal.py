@@ -17,14 +17,14 @@ from bothy_kit.world_parts import HOST
 
 DELIVERED = Path(__file__).with_name("delivered.js")
 FILE_BYTES = int(os.environ.get("BOTHY_BROWSER_BYTES", "5000000"))
-FLOOD_BYTES = 5_000_000
+FLOOD_BYTES = 3_000_000
 MOST_HEAP_GROWTH = 64 * 1024 * 1024
 ATTACK = "harmless\x1b[201~\r echo PWNED-$((6*7))\r\x9b201~\r echo PWNED-$((6*7))\r"
 
 
 async def test_the_link_signs_in_and_shows_the_host_online(signed_in):
     host = signed_in.page.get_by_role("listitem", name=HOST)
-    await expect(host.get_by_text("online", exact=True)).to_be_visible(timeout=60_000)
+    await expect(host.get_by_text("online", exact=True)).to_be_visible()
 
 
 async def test_a_terminal_opens_shows_the_key_of_a_new_host_and_echoes(signed_in):

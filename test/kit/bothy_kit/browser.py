@@ -68,7 +68,7 @@ async def chromium(profile: Path, *, bypass_csp: bool = False) -> AsyncIterator[
     assert found, f"this is tried in a real browser, and this machine has none of {', '.join(_NAMES)}"
     async with async_playwright() as playwright:
         context = await playwright.chromium.launch_persistent_context(
-            profile, executable_path=found, args=_ARGUMENTS, bypass_csp=bypass_csp
+            profile, executable_path=found, args=_ARGUMENTS, bypass_csp=bypass_csp, timeout=_PATIENCE_MS
         )
         try:
             context.set_default_timeout(_PATIENCE_MS)
