@@ -27,7 +27,8 @@ export function StatusLine({ tab, close, ask }: StatusLineProps): JSX.Element {
   const waiting = status !== null && "waiting" in status ? status.waiting : 0;
   const trip = status?.kind === "up" ? roundTrip(status.roundTrip) : null;
   const over = (status?.kind === "ended" && status.over) || (state.kind === "refused" && state.why === "over");
-  useEffect(() => say(`${tab.place.hostName}: ${word}`), [word]);
+  const told = status?.kind === "ended" ? `${word}, ${status.text}` : word;
+  useEffect(() => say(`${tab.place.hostName}: ${told}`), [told]);
 
   return (
     <div class="status-line" role="group" aria-label="Status of the terminal">
