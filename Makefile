@@ -89,7 +89,7 @@ edge: setup ## the example edge with a real nginx
 	$(PYTEST) test/edge
 
 .PHONY: browser
-browser: setup ## passkeys in a real Chromium; installs one as root when there is none, and fails when that cannot be
+browser: setup ## the console and its passkeys in a real Chromium; installs one as root when there is none, and fails when that cannot be
 	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || { apt-get -qq update && apt-get -qq install --no-install-recommends -y chromium; } >/dev/null
 	$(PYTEST) test/browser
 

@@ -16,7 +16,7 @@ BUDGET_MINUTES = {
     "multinode": 5,
     "answers": 1,
     "edge": 3,
-    "browser": 2,
+    "browser": 6,
     "package": 1,
     "demo-test": 3,
     "chaos-quick": 4,
