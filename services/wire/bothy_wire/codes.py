@@ -8,10 +8,11 @@ server stores, the hash of the one normal form; a reader of the database cannot 
 from __future__ import annotations
 
 import hashlib
+from typing import Final
 
 CODE_BYTES = 15
 USER_CODE_BYTES = 5
-ALREADY_ISSUED = "already_issued"
+ALREADY_ISSUED: Final = "already_issued"
 """Stands in a code's place in the answer to a repeated request: a code is shown once."""
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -76,3 +77,8 @@ def fail(message: str) -> NoReturn:
     for line in message.splitlines():
         click.echo(f"bothy-server: {line}", err=True)
     sys.exit(1)
+
+
+def instant(at: datetime) -> str:
+    """How commands write an instant: in UTC, to the second."""
+    return at.astimezone(UTC).isoformat(timespec="seconds")

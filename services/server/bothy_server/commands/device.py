@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 
 import click
 
 from bothy_server import wiring
-from bothy_server.commands.calls import as_json, with_admin
+from bothy_server.commands.calls import as_json, instant, with_admin
 from bothy_server.identity.app.devices import KnownDevice
 from bothy_wire.ids import DeviceId, parse_id
 
@@ -32,8 +31,8 @@ def device_list(person: str, as_json: bool) -> None:
         click.echo(json.dumps({"devices": [_listed(each) for each in found]}))
         return
     for each in found:
-        used = f"last used {_when(each.last_used_at)}" if each.last_used_at else "never used"
-        revoked = "" if each.revoked_at is None else f"  revoked {_when(each.revoked_at)}"
+        used = f"last used {instant(each.last_used_at)}" if each.last_used_at else "never used"
+        revoked = "" if each.revoked_at is None else f"  revoked {instant(each.revoked_at)}"
         click.echo(f"{each.id}  {each.name}  {each.kind} by {each.added_by}  {used}{revoked}")
 
 
@@ -57,10 +56,6 @@ def _listed(device: KnownDevice) -> dict[str, str | None]:
         "name": device.name,
         "kind": device.kind,
         "added_by": device.added_by,
-        "last_used_at": None if device.last_used_at is None else _when(device.last_used_at),
-        "revoked_at": None if device.revoked_at is None else _when(device.revoked_at),
+        "last_used_at": None if device.last_used_at is None else instant(device.last_used_at),
+        "revoked_at": None if device.revoked_at is None else instant(device.revoked_at),
     }
-
-
-def _when(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="seconds")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 
 import click
 
 from bothy_server import wiring
 from bothy_server.commands import host_rights
-from bothy_server.commands.calls import as_json, make_sure, with_admin
+from bothy_server.commands.calls import as_json, instant, make_sure, with_admin
 from bothy_server.hosts.domain.host import DUPLICATE_CONNECTION, Host, HostState
 
 
@@ -71,12 +70,12 @@ def host_list(as_json: bool) -> None:
         click.echo(json.dumps({"hosts": [_listed_host(each) for each in found]}))
         return
     for each in found:
-        seen = f"last seen {_when(each.last_seen_at)}" if each.last_seen_at else "never seen"
+        seen = f"last seen {instant(each.last_seen_at)}" if each.last_seen_at else "never seen"
         click.echo(f"{each.name}  {each.state.value}  {seen}{_advice(each)}")
 
 
 def _listed_host(host: Host) -> dict[str, str | None]:
-    seen = None if host.last_seen_at is None else _when(host.last_seen_at)
+    seen = None if host.last_seen_at is None else instant(host.last_seen_at)
     told = {"host_id": str(host.id), "name": host.name, "state": host.state.value}
     return {**told, "disabled_reason": host.disabled_reason, "last_seen_at": seen}
 
@@ -96,10 +95,6 @@ def _advice(host: Host) -> str:
             return f"\n    not paired: `bothy-server host code {host.name}` makes a pairing code"
         case _:
             return ""
-
-
-def _when(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="seconds")
 
 
 @host.command("disable")

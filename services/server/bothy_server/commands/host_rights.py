@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import click
 
 from bothy_server import wiring
-from bothy_server.commands.calls import as_json, with_admin
+from bothy_server.commands.calls import as_json, instant, with_admin
 from bothy_server.identity.domain.rights import Grant, Owner
 
 _INSTANTS = ["%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"]
@@ -38,7 +38,7 @@ def host_owners(name: str, add: str | None, remove: str | None, as_json: bool) -
         click.echo(json.dumps({"owners": [_owner(each) for each in found]}))
         return
     for each in found:
-        click.echo(f"{each.person_name}  since {_when(each.since)}{'' if each.usable else '  disabled'}")
+        click.echo(f"{each.person_name}  since {instant(each.since)}{'' if each.usable else '  disabled'}")
 
 
 @click.command("grants")
@@ -102,19 +102,15 @@ def _show(found: list[Grant], as_json: bool) -> None:
 
 
 def _words(grant: Grant) -> str:
-    end = "" if grant.expires_at is None else f" until {_when(grant.expires_at)}"
+    end = "" if grant.expires_at is None else f" until {instant(grant.expires_at)}"
     return f"{grant.person_name} as {grant.session_user}{end}"
 
 
 def _owner(owner: Owner) -> dict[str, str | bool]:
-    told = {"person_id": str(owner.person_id), "person_name": owner.person_name, "since": _when(owner.since)}
+    told = {"person_id": str(owner.person_id), "person_name": owner.person_name, "since": instant(owner.since)}
     return {**told, "disabled": not owner.usable}
 
 
 def _grant(grant: Grant) -> dict[str, str | None]:
     told = {"person_id": str(grant.person_id), "person_name": grant.person_name, "session_user": grant.session_user}
-    return {**told, "expires_at": None if grant.expires_at is None else _when(grant.expires_at)}
-
-
-def _when(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="seconds")
+    return {**told, "expires_at": None if grant.expires_at is None else instant(grant.expires_at)}

@@ -16,7 +16,6 @@ import click
 from sqlalchemy.exc import DBAPIError
 
 from bothy_server import wiring
-from bothy_server.cluster.domain.node import WRITES_HEARD, NodeState
 from bothy_server.commands.calls import as_json, fail, guarded, key_settings_in_force, with_admin
 from bothy_server.identity.adapters.keystore.bundle import bundle_text, import_keys, read_bundle, write_bundle
 from bothy_server.identity.adapters.keystore.rotation import (
@@ -30,7 +29,6 @@ from bothy_server.identity.adapters.keystore.store import KeyStoreError, add_key
 from bothy_server.kernel.unit import StorageUnavailable
 from bothy_server.platform.database import SchemaError
 from bothy_server.platform.load_settings import SettingsError, load_settings
-from bothy_server.platform.settings import Settings
 
 _LONGEST_COPY = 1 << 20
 """Characters: thousands of keys."""
@@ -166,18 +164,11 @@ def keys_import(file: TextIO, as_json: bool) -> None:
         click.echo(_when_nodes_know(told))
 
 
-def _settings_with_database() -> Settings | None:
-    """None on a machine that only holds keys."""
-    try:
-        return load_settings()
-    except SettingsError:
-        return None
-
-
 def _tell_nodes() -> bool:
     """Let every node read its folder now; whether they could be told. If not, they read it soon anyway."""
-    settings = _settings_with_database()
-    if settings is None:
+    try:
+        settings = load_settings()
+    except SettingsError:  # a machine that only holds keys
         return False
 
     async def tell() -> None:
@@ -192,14 +183,15 @@ def _tell_nodes() -> bool:
 
 
 def _nodes_that_sign_with(kid: str) -> list[str]:
-    settings = _settings_with_database()
-    if settings is None:
+    try:
+        settings = load_settings()
+    except SettingsError as error:  # a machine that only holds keys, or a mistake in the settings
+        click.echo(f"bothy-server: the nodes were not asked whether one signs with it: {error}", err=True)
         return []
-    heard_s = WRITES_HEARD * settings.cluster.status_interval
     return [
         str(each.node.id)
         for each in with_admin(lambda admin: admin.nodes.list())
-        if each.figures.signs_with == kid and each.state is not NodeState.LEAVING and each.silent_s <= heard_s
+        if each.figures.signs_with == kid and each.heard(settings.cluster.status_interval)
     ]
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 
 import click
 
 from bothy_server import wiring
-from bothy_server.commands.calls import as_json, with_admin
+from bothy_server.commands.calls import as_json, instant, with_admin
 from bothy_server.identity.app.invites import Invited
 from bothy_server.identity.app.people import Person
 
@@ -56,10 +55,10 @@ def person_list(as_json: bool) -> None:
         click.echo(json.dumps({"persons": [_listed(each) for each in found]}))
         return
     for each in found:
-        used = f"last used {_when(each.last_used_at)}" if each.last_used_at else "never used"
+        used = f"last used {instant(each.last_used_at)}" if each.last_used_at else "never used"
         devices = "1 device" if each.devices == 1 else f"{each.devices} devices"
         kind = "  operator" if each.is_operator else ""
-        disabled = "" if each.disabled_at is None else f"  disabled since {_when(each.disabled_at)}"
+        disabled = "" if each.disabled_at is None else f"  disabled since {instant(each.disabled_at)}"
         click.echo(f"{each.name}  {devices}  {used}{kind}{disabled}")
 
 
@@ -69,13 +68,9 @@ def _listed(person: Person) -> dict[str, str | int | bool | None]:
         "name": person.name,
         "is_operator": person.is_operator,
         "devices": person.devices,
-        "last_used_at": None if person.last_used_at is None else _when(person.last_used_at),
-        "disabled_at": None if person.disabled_at is None else _when(person.disabled_at),
+        "last_used_at": None if person.last_used_at is None else instant(person.last_used_at),
+        "disabled_at": None if person.disabled_at is None else instant(person.disabled_at),
     }
-
-
-def _when(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="seconds")
 
 
 @person.command("disable")

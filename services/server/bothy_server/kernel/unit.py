@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, TypeVar
+from typing import ClassVar, Literal, Protocol, Self, TypeVar
 from uuid import UUID
+
+from bothy_server.kernel.caller import Caller
 
 EventType = Literal["terminal_session.changed", "host.updated", "node.changed", "rights.changed", "keys.changed"]
 
@@ -43,6 +45,13 @@ class AuditEntry:
     session_id: UUID | None = None
     subject_person_id: UUID | None = None
     subject_device_id: UUID | None = None
+
+    @classmethod
+    def by(cls, caller: Caller | None, action: str, code: str, **about: UUID | None) -> Self:
+        """Of what ``caller`` did, or the server's own command line (None), which nobody is signed in to."""
+        if caller is None:
+            return cls(action, code, **about)
+        return cls(action, code, person_id=caller.person_id, device_id=caller.device_id, **about)
 
 
 @dataclass(frozen=True, slots=True)

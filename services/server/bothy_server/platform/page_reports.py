@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bothy_server.kernel.problems import Problem
+from bothy_server.platform.http import read_body
 from bothy_server.platform.telemetry import Metrics
 
 REPORTS_PATH = "/csp-reports"
@@ -63,12 +63,7 @@ class PageReports:
         return Route(REPORTS_PATH, self._answer, methods=["POST"])
 
     async def _answer(self, request: Request) -> Response:
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _MOST_BYTES:
-                raise Problem(413, "body_too_large", f"A report may have at most {_MOST_BYTES} bytes.")
-        for directive in set(_directives(bytes(body))):
+        for directive in set(_directives(await read_body(request, _MOST_BYTES))):
             self._counter.add(directive)
             _log.warning("page policy broken", extra={"bothy.page.directive": directive})
         return Response(status_code=204)

@@ -91,10 +91,8 @@ class RestApi:
         raw = b"" if row.takes is None else await read_body(request, self.max_body_bytes)
         # Behind the body, which may come slowly: whoever is revoked meanwhile is no caller any more.
         caller = await self.caller(bearer_token(request)) if row.signed_in else None
-        if caller is not None:
-            self.device_rates.spend(
-                str(caller.device_id)
-            )  # not by person: a stolen device must not lock out who revokes it
+        if caller is not None:  # not counted by person: a stolen device must not lock out who revokes it
+            self.device_rates.spend(str(caller.device_id))
         body = None if row.takes is None else _body(request, raw, row.takes)
         query = None if row.query is None else _query(request, row.query)
         if caller is None:

@@ -378,7 +378,7 @@ class Identity(Group):
     max_addresses: Count = 16_384
     """Client networks that a node counts at once. Beyond it those that owe least are forgotten."""
     attempt_rate: Limit = Rate(10, 60)
-    """Failed logins of a device, failed confirmations of a person, wrong codes from a client network, logins that it begins and others approve, and codes that a person types, each counted over all nodes. Who proves a key always passes."""
+    """Failed logins of a device, failed confirmations of a person and persons that they name in vain, wrong codes and passkeys from a client network, logins that it begins and others approve, and codes that a person types, each counted over all nodes. Who proves a key always passes."""
     repeat_window: Seconds = 24 * 3600
     """A request with `Idempotency-Key` that is sent again within this time is answered from what the first one made."""
     audit_scan: Count = 100_000

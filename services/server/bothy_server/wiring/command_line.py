@@ -14,7 +14,6 @@ from bothy_server.hosts.app.pairing import Pairing
 from bothy_server.hosts.app.transitions import Transitions
 from bothy_server.identity.app.devices import Devices
 from bothy_server.identity.app.grants import Grants
-from bothy_server.identity.app.login import Login
 from bothy_server.identity.app.people import People
 from bothy_server.kernel.unit import Event
 from bothy_server.platform.audit_chain import AuditLog
@@ -34,7 +33,6 @@ _AUDIT_BATCH = 1000
 class Admin:
     """Use cases that `bothy-server` calls without a node."""
 
-    login: Login
     people: People
     devices: Devices
     pairing: Pairing
@@ -60,7 +58,6 @@ async def admin(settings: Settings) -> AsyncIterator[Admin]:
                 unit.emit(Event("keys.changed"))
 
         yield Admin(
-            shared_use_cases.login(base, uow, tokens),
             shared_use_cases.people(base, uow),
             shared_use_cases.devices(base, uow),
             shared_use_cases.pairing(base, uow, tokens, host_sessions),

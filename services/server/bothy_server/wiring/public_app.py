@@ -29,6 +29,7 @@ from bothy_server.identity.app.api import Attempts, Callers
 from bothy_server.identity.app.audit import Audit
 from bothy_server.identity.app.device_logins import DeviceLogins
 from bothy_server.identity.app.grants import Grants
+from bothy_server.identity.app.login import Login
 from bothy_server.identity.app.passkey_login import PasskeyLogin
 from bothy_server.identity.app.passkey_proof import PasskeyProof
 from bothy_server.identity.app.passkeys import Passkeys
@@ -61,7 +62,8 @@ def public_app(
     settings, clock, uow, tokens = base.settings, base.clock, core.uow, core.tokens
     client_rates = ClientRates(settings.identity.address_rate, settings.identity.max_addresses, clock.monotonic)
     device_rates = ClientRates(settings.identity.device_rate, settings.identity.max_devices, clock.monotonic)
-    core.metrics.gauge("bothy.rest.rate_limited", "Calls refused by the client's network", lambda: client_rates.refused)
+    too_often = "Calls refused for coming too often"
+    core.metrics.gauge("bothy.rest.rate_limited", too_often, lambda: client_rates.refused + device_rates.refused)
     rest = RestApi(
         caller=Callers(uow, tokens).caller,
         client_rates=client_rates,
@@ -70,9 +72,10 @@ def public_app(
         trusted=settings.server.trusted_proxies,
         repeat_window=settings.identity.repeat_window,
     )
+    login = Login(uow, tokens, clock, settings.server.public_origins, limits.login(settings))
     attempts = Attempts(uow, settings.identity.attempt_rate)
-    device_logins = DeviceLogins(uow, clock, settings.server.public_origins, attempts, limits.device_logins(settings))
     origins = settings.server.public_origins
+    device_logins = DeviceLogins(uow, clock, origins, attempts, limits.device_logins(settings))
     webauthn = WebAuthn(origins)
     proof = PasskeyProof(uow, webauthn)
     step_up = StepUp(uow, clock, origins, proof, limits.step_up(settings))
@@ -88,7 +91,7 @@ def public_app(
         WebSocketRoute(stream_path("{session_id}"), side_sockets.stream),
         *not_upgraded(node_id, _probe(base, tokens, node_id).answer),
         *rest.routes(
-            SignIn(shared_use_cases.login(base, uow, tokens), tokens, attempts),
+            SignIn(login, tokens, attempts),
             Persons(shared_use_cases.people(base, uow), devices),
             OwnDevices(devices),
             StepUps(step_up, attempts),

@@ -9,7 +9,6 @@ from bothy_server.identity.adapters.keystore.tokens import KeyStoreTokens
 from bothy_server.identity.app.api import Act, check_operates, hold_caller, spend_step_up
 from bothy_server.identity.app.devices import Devices
 from bothy_server.identity.app.invites import Invites
-from bothy_server.identity.app.login import Login
 from bothy_server.identity.app.people import People
 from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.unit import Unit
@@ -51,24 +50,17 @@ class OperatorsPermission:
 
     async def check(self, unit: Unit, caller: Caller | None) -> None:
         """See the port."""
-        await hold_caller(unit, caller)
         await check_operates(unit, caller)
 
     async def spend(self, unit: Unit, caller: Caller | None, step_up_id: StepUpId | None) -> None:
         """See the port."""
-        if caller is not None:
-            await spend_step_up(unit, caller, step_up_id, Act("manage_relay"))
+        await hold_caller(unit, caller)
+        await spend_step_up(unit, caller, step_up_id, Act("manage_relay"))
 
 
 def nodes(base: Foundation, uow: SqlUnitOfWork) -> NodeDirectory:
     """The processes that share the database."""
     return NodeDirectory(uow, OperatorsPermission(), limits.registry(base.settings))
-
-
-def login(base: Foundation, uow: SqlUnitOfWork, tokens: KeyStoreTokens) -> Login:
-    """How devices join, and their access tokens."""
-    settings = base.settings
-    return Login(uow, tokens, base.clock, settings.server.public_origins, limits.login(settings))
 
 
 def pairing(base: Foundation, uow: SqlUnitOfWork, tokens: KeyStoreTokens, events: HostSessions) -> Pairing:

@@ -134,7 +134,7 @@ class Permission(Protocol):
     """
 
     async def check(self, unit: Unit, caller: Caller | None) -> None:
-        """Whether the caller operates the relay, at this moment and until the unit ends. Raises 403 ``operator_required``."""
+        """Whether the caller operates the relay, at this moment. Raises 403 ``operator_required``."""
 
     async def spend(self, unit: Unit, caller: Caller | None, step_up_id: StepUpId | None) -> None:
         """Spend the caller's confirmation. Raises 401 ``step_up_required``."""
@@ -174,8 +174,7 @@ class NodeDirectory:
                 return found
             await self._permission.spend(unit, caller, step_up_id)
             if await unit.of(NodeStore).drain(node_id):
-                person, device = (None, None) if caller is None else (caller.person_id, caller.device_id)
-                unit.audit(AuditEntry("node.drain", "asked", person_id=person, device_id=device))
+                unit.audit(AuditEntry.by(caller, "node.drain", "asked"))
                 unit.emit(Event("node.changed", node_id=node_id))
         return replace(found, state=NodeState.DRAINING)
 

@@ -36,8 +36,6 @@ class Naming:
                 return
             if not await unit.of(HostStore).rename(host_id, name):
                 raise Problem(409, "host_exists", f"There is a host called {name} already.")
-            if caller is not None:
-                await spend_step_up(unit, caller, step_up_id, Act("manage_host", host_id))
-            person, device = (None, None) if caller is None else (caller.person_id, caller.device_id)
-            unit.audit(AuditEntry("host.rename", "renamed", person_id=person, device_id=device, host_id=host_id))
+            await spend_step_up(unit, caller, step_up_id, Act("manage_host", host_id))
+            unit.audit(AuditEntry.by(caller, "host.rename", "renamed", host_id=host_id))
             unit.emit(Event("host.updated", host_id=host_id))

@@ -104,8 +104,7 @@ class Pairing:
             if not await unit.of(HostStore).add(host_id, name):
                 raise Problem(409, "host_exists", f"There is a host called {name} already.")
             await add_owner(unit, owner_id, host_id)
-            if caller is not None:
-                await spend_step_up(unit, caller, step_up_id, Act("manage_relay"))
+            await spend_step_up(unit, caller, step_up_id, Act("manage_relay"))
             await remember_made(unit, caller, repeat, Made(host_id))
             unit.audit(_entry("host.create", "created", host_id, caller, owner_id))
             unit.emit(Event("host.updated", host_id=host_id))
@@ -147,8 +146,7 @@ class Pairing:
             await check_manages(unit, caller, host_id)
             if host is None or host.state is HostState.RETIRED:
                 raise host_unknown()
-            if caller is not None:
-                await spend_step_up(unit, caller, step_up_id, Act("manage_host", host_id))
+            await spend_step_up(unit, caller, step_up_id, Act("manage_host", host_id))
             if host.paired or host.state is not HostState.PENDING:
                 await unit.of(HostStore).clear_pairing(host_id)
                 await self._events.unpaired(unit, host_id, "host_repaired")
@@ -213,5 +211,4 @@ async def _host(unit: Unit, host_id: HostId) -> Host:
 def _entry(
     action: str, code: str, host_id: HostId, caller: Caller | None, subject: PersonId | None = None
 ) -> AuditEntry:
-    person, device = (None, None) if caller is None else (caller.person_id, caller.device_id)
-    return AuditEntry(action, code, person_id=person, device_id=device, host_id=host_id, subject_person_id=subject)
+    return AuditEntry.by(caller, action, code, host_id=host_id, subject_person_id=subject)

@@ -47,15 +47,13 @@ class Transitions:
             if host.state is state:
                 return
             _check(host, state)
-            if caller is not None:
-                await spend_step_up(unit, caller, step_up_id, Act("manage_host", host_id))
+            await spend_step_up(unit, caller, step_up_id, Act("manage_host", host_id))
             reason = OPERATOR if state is HostState.DISABLED else None
             await unit.of(HostStore).set_state(host_id, state, reason)
             if state in _ENDS:
                 await self._events.unpaired(unit, host_id, _ENDS[state])
                 unit.stage(HostClose(host_id))
-            person, device = (None, None) if caller is None else (caller.person_id, caller.device_id)
-            unit.audit(AuditEntry("host.state", state.value, person_id=person, device_id=device, host_id=host_id))
+            unit.audit(AuditEntry.by(caller, "host.state", state.value, host_id=host_id))
             unit.emit(Event("host.updated", host_id=host_id))
 
 

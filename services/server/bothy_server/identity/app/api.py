@@ -125,11 +125,14 @@ async def add_owner(unit: Unit, person_id: PersonId, host_id: HostId) -> None:
     await unit.of(RightStore).add_owner(person_id, host_id)
 
 
-async def spend_step_up(unit: Unit, caller: Caller, step_up_id: StepUpId | None, act: Act) -> None:
+async def spend_step_up(unit: Unit, caller: Caller | None, step_up_id: StepUpId | None, act: Act) -> None:
     """Spend a fresh step-up for exactly this act, or raise 401 ``step_up_required``.
 
-    It rolls back with the unit, so a refused act spends nothing: call it when everything else has been checked.
+    It rolls back with the unit, so a refused act spends nothing: call it when everything else has been checked. The server's
+    own command line, which is no ``caller``, confirms nothing.
     """
+    if caller is None:
+        return
     store = unit.of(ChallengeStore)
     if step_up_id is None or not await store.consume_step_up(step_up_id, caller.person_id, caller.device_id, act):
         raise Problem(

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from bothy_server.identity.app.people import operator_required
+from bothy_server.identity.app.standing import operator_required
 from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.unit import UnitOfWork
 from bothy_wire.ids import PersonId

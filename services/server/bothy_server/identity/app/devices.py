@@ -10,9 +10,10 @@ from typing import Literal, Protocol
 from bothy_server.identity.app.api import find_device, spend_step_up
 from bothy_server.identity.app.invites import Invited, Invites
 from bothy_server.identity.app.passkey_proof import PasskeyStore
-from bothy_server.identity.app.people import PeopleStore, operator_required, person_unknown
+from bothy_server.identity.app.people import PeopleStore, person_unknown
 from bothy_server.identity.app.ports import Device, RightEvents
 from bothy_server.identity.app.repeats import Made, made_before, remember_made
+from bothy_server.identity.app.standing import operator_required
 from bothy_server.identity.domain.act import Act
 from bothy_server.kernel.caller import Caller, DeviceKind, RepeatKey
 from bothy_server.kernel.problems import Problem
@@ -103,8 +104,7 @@ class Devices:
                 raise device_unknown()
             if found.revoked_at is not None:
                 return found
-            if caller is not None:
-                await spend_step_up(unit, caller, step_up_id, Act("manage_account" if own else "manage_relay"))
+            await spend_step_up(unit, caller, step_up_id, Act("manage_account" if own else "manage_relay"))
             unit.audit(_entry("device.revoke", "revoked", caller, found.person_id, device_id))
             revoked = await self._end(unit, device_id)
             # Behind the end of its step-ups, which waits for an invite that it is just making.
@@ -150,12 +150,4 @@ async def _own(unit: Unit, caller: Caller) -> Device:
 def _entry(
     action: str, code: str, caller: Caller | None, subject: PersonId, subject_device: DeviceId | None = None
 ) -> AuditEntry:
-    person, device = (None, None) if caller is None else (caller.person_id, caller.device_id)
-    return AuditEntry(
-        action,
-        code,
-        person_id=person,
-        device_id=device,
-        subject_person_id=subject,
-        subject_device_id=subject_device,
-    )
+    return AuditEntry.by(caller, action, code, subject_person_id=subject, subject_device_id=subject_device)

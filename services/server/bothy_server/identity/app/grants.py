@@ -76,7 +76,7 @@ class Grants:
             await check_owns(unit, caller, host_id)
             person_id = await _receiver(unit, caller, person)
             if await unit.of(RightStore).add_owner(person_id, host_id):
-                await _spend(unit, caller, host_id, step_up_id)
+                await spend_step_up(unit, caller, step_up_id, Act("manage_host", host_id))
                 _tell(unit, caller, host_id, person_id, "host.owner", "added")
             (owner,) = [each for each in await unit.of(GrantStore).owners(host_id) if each.person_id == person_id]
             return owner
@@ -102,7 +102,7 @@ class Grants:
                     "Nobody who can decide about the host would be left. Add another owner first, or retire the host."
                 )
                 raise Problem(409, "last_owner", detail)
-            await _spend(unit, caller, host_id, step_up_id)
+            await spend_step_up(unit, caller, step_up_id, Act("manage_host", host_id))
             await unit.of(GrantStore).remove_owner(leaving.person_id, host_id)
             await self._events.right_lost(unit, leaving.person_id, host_id)
             _tell(unit, caller, host_id, leaving.person_id, "host.owner", "removed")
@@ -138,7 +138,7 @@ class Grants:
             if not await unit.of(RightStore).add_grant(person_id, host_id, session_user, expires_at):
                 detail = "The end of the grant has passed. `bothy hosts revoke-grant` takes one away."
                 raise Problem(422, "expiry_past", detail)
-            await _spend(unit, caller, host_id, step_up_id)
+            await spend_step_up(unit, caller, step_up_id, Act("manage_host", host_id))
             _tell(unit, caller, host_id, person_id, "host.grant", "given" if had is None else "changed")
             made = await _grant(unit, host_id, person_id, session_user)
             assert made is not None
@@ -165,7 +165,7 @@ class Grants:
             if not held:
                 raise Problem(404, "grant_unknown", "There is no such grant. `bothy hosts grants` lists them.")
             person_id = held[0].person_id
-            await _spend(unit, caller, host_id, step_up_id)
+            await spend_step_up(unit, caller, step_up_id, Act("manage_host", host_id))
             await store.remove_grants(person_id, host_id, session_user)
             await self._events.right_lost(unit, person_id, host_id)
             _tell(unit, caller, host_id, person_id, "host.grant", "revoked")
@@ -192,11 +192,6 @@ async def _grant(unit: Unit, host_id: HostId, person_id: PersonId, session_user:
     return next((each for each in held if (each.person_id, each.session_user) == (person_id, session_user)), None)
 
 
-async def _spend(unit: Unit, caller: Caller | None, host_id: HostId, step_up_id: StepUpId | None) -> None:
-    if caller is not None:
-        await spend_step_up(unit, caller, step_up_id, Act("manage_host", host_id))
-
-
 def _of(holders: Sequence[Holder], person: str) -> list[Holder]:
     """Those of the person with this id, else with this name."""
     by_id = [each for each in holders if str(each.person_id) == person]
@@ -211,8 +206,5 @@ def _tell(
     action: Literal["host.owner", "host.grant"],
     code: str,
 ) -> None:
-    actor, device = (None, None) if caller is None else (caller.person_id, caller.device_id)
-    unit.audit(
-        AuditEntry(action, code, person_id=actor, device_id=device, host_id=host_id, subject_person_id=person_id)
-    )
+    unit.audit(AuditEntry.by(caller, action, code, host_id=host_id, subject_person_id=person_id))
     unit.emit(Event("rights.changed", host_id=host_id, person_id=person_id))

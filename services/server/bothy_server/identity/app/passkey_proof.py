@@ -96,9 +96,6 @@ class KnownPasskey:
 class PasskeyStore(Protocol):
     """Passkeys of persons."""
 
-    async def hold_device(self, device_id: DeviceId) -> bytes | None:
-        """Its signing key; None when it was revoked. Until the unit ends nobody revokes it or adds a passkey with it."""
-
     async def add(
         self,
         passkey_id: UUID,

@@ -97,13 +97,13 @@ class Passkeys:
             if made is not None:
                 return await unit.of(PasskeyStore).get(made.id)
             store = unit.of(PasskeyStore)
-            signing_key = await store.hold_device(caller.device_id)
-            if signing_key is None:
-                raise Problem(401, "token_invalid", "This device was revoked.")
+            device = await unit.of(PersonStore).hold_device(caller.device_id)
+            if device is None or not device.usable:
+                raise Problem(401, "token_invalid", "This device was revoked, or its person disabled.")
             new = self._authenticators.registered(wanted.attestation)
             if (
                 new is None
-                or not self._signed(signing_key, new.challenge, wanted)
+                or not self._signed(device.signing_key, new.challenge, wanted)
                 or not await unit.of(ChallengeStore).use(new.challenge, caller.device_id, "passkey_register")
             ):
                 raise Problem(422, "passkey_invalid", "The passkey is not valid here or came too late; try again.")

@@ -11,6 +11,7 @@ from bothy_server.identity.app.api import spend_step_up
 from bothy_server.identity.app.invites import Invited, Invites
 from bothy_server.identity.app.ports import PersonStore, RightEvents
 from bothy_server.identity.app.repeats import Made, made_before, remember_made
+from bothy_server.identity.app.standing import operator_required
 from bothy_server.identity.domain.act import Act
 from bothy_server.kernel.caller import Caller, RepeatKey
 from bothy_server.kernel.clock import Clock
@@ -19,11 +20,6 @@ from bothy_server.kernel.names import check_name
 from bothy_server.kernel.problems import Problem
 from bothy_server.kernel.unit import AuditEntry, Event, Unit, UnitOfWork
 from bothy_wire.ids import PersonId, StepUpId
-
-
-def operator_required() -> Problem:
-    """For whoever is no operator, or is none any more."""
-    return Problem(403, "operator_required", "Only an operator may do this.")
 
 
 def person_unknown(named: str = "There is no such person.") -> Problem:
@@ -117,7 +113,7 @@ class People:
             await _check_operator(unit, caller)
             if not await unit.of(PersonStore).add_person(person_id, name, is_operator=is_operator):
                 raise Problem(409, "person_exists", f"There is a person called {name} already.")
-            await _confirmed(unit, caller, step_up_id)
+            await spend_step_up(unit, caller, step_up_id, Act("manage_relay"))
             unit.audit(_entry("person.add", "operator" if is_operator else "person", person_id, caller))
             invited = await self._invites.make(unit, person_id, name)
             await remember_made(unit, caller, repeat, Made(person_id))
@@ -152,7 +148,7 @@ class People:
                     f"{person.name} has a device already, and adds more there (`bothy devices invite`). For somebody who"
                     " lost them all: `bothy-server person invite` on the server.",
                 )
-            await _confirmed(unit, caller, step_up_id)
+            await spend_step_up(unit, caller, step_up_id, Act("manage_relay"))
             unit.audit(_entry("invite.create", "created", person_id, caller))
             invited = await self._invites.make(unit, person_id, person.name)
             await remember_made(unit, caller, repeat, Made(person_id))
@@ -173,7 +169,7 @@ class People:
             if caller is not None and not enabled and operators == {person_id}:
                 raise Problem(409, "last_operator", "You are the last operator: make another one before you leave.")
             if await store.set_disabled(person_id, disabled=not enabled):
-                await _confirmed(unit, caller, step_up_id)
+                await spend_step_up(unit, caller, step_up_id, Act("manage_relay"))
                 if not enabled:
                     await store.forget_open(person_id)
                     await self._events.person_disabled(unit, person_id)
@@ -199,11 +195,6 @@ async def _check_operator(unit: Unit, caller: Caller | None) -> Collection[Perso
     return operators
 
 
-async def _confirmed(unit: Unit, caller: Caller | None, step_up_id: StepUpId | None) -> None:
-    if caller is not None:
-        await spend_step_up(unit, caller, step_up_id, Act("manage_relay"))
-
-
 async def _person(unit: Unit, person_id: PersonId) -> Person:
     found = await unit.of(PeopleStore).get(person_id)
     if found is None:
@@ -217,5 +208,4 @@ async def _invited_before(unit: Unit, made: Made) -> Invited:
 
 
 def _entry(action: str, code: str, subject: PersonId, caller: Caller | None) -> AuditEntry:
-    person, device = (None, None) if caller is None else (caller.person_id, caller.device_id)
-    return AuditEntry(action, code, person_id=person, device_id=device, subject_person_id=subject)
+    return AuditEntry.by(caller, action, code, subject_person_id=subject)

@@ -15,6 +15,11 @@ def host_unknown() -> Problem:
     return Problem(404, "host_unknown", "There is no such host, or you have no right on it. `bothy hosts` lists yours.")
 
 
+def operator_required() -> Problem:
+    """For whoever is no operator, or is none any more."""
+    return Problem(403, "operator_required", "Only an operator may do this.")
+
+
 async def check_manages(unit: Unit, caller: Caller | None, host_id: HostId) -> None:
     """Owners and operators manage a host, and the server's own command line (None). Raises 404 ``host_unknown``."""
     if await _standing(unit, caller, host_id) is Standing.NONE:
@@ -36,7 +41,7 @@ async def check_owns(unit: Unit, caller: Caller | None, host_id: HostId) -> None
 async def check_operates(unit: Unit, caller: Caller | None) -> None:
     """Operators, and the server's own command line. Raises 403 ``operator_required``."""
     if caller is not None and not await _operates(unit, caller):
-        raise Problem(403, "operator_required", "Only an operator may do this.")
+        raise operator_required()
 
 
 async def _standing(unit: Unit, caller: Caller | None, host_id: HostId) -> Standing:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bothy_server.identity.app.holding import hold_caller
 from bothy_server.identity.app.passkey_proof import Assertion, PasskeyProof, PasskeyStore
 from bothy_server.identity.app.ports import Challenge, ChallengeStore, Method, PersonStore, RightStore
-from bothy_server.identity.app.standing import host_unknown
+from bothy_server.identity.app.standing import host_unknown, operator_required
 from bothy_server.identity.domain.act import Act
 from bothy_server.kernel.caller import Caller
 from bothy_server.kernel.clock import Clock
@@ -151,7 +151,7 @@ async def _check_right(unit: Unit, caller: Caller, act: Act) -> None:
             return
         case "manage_relay":
             if not caller.is_operator:
-                raise Problem(403, "operator_required", "Only an operator may do this.")
+                raise operator_required()
         case "manage_host" if caller.is_operator:
             return
         case "open" | "attach" | "manage_host":

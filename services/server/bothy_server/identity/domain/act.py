@@ -8,8 +8,8 @@ from typing import Literal
 from bothy_wire.ids import HostId
 
 StepUpPurpose = Literal["open", "attach", "manage_host", "manage_relay", "manage_account"]
-"""``manage_host``: who may enter a host, and its state. ``manage_relay``: an operator's acts about persons and new hosts.
-``manage_account``: a person's own devices and passkeys."""
+"""``manage_host``: who may enter a host, and its state. ``manage_relay``: an operator's acts about persons, their
+devices, new hosts and nodes. ``manage_account``: a person's own devices and passkeys."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,13 +224,11 @@ def tell_ended(
     unit: Unit, record: SessionRecord, action: str = "terminal.terminate", caller: Caller | None = None
 ) -> None:
     """The audit entry, whose subject is the session's person, and the event of an end."""
-    actor, device = (None, None) if caller is None else (caller.person_id, caller.device_id)
     unit.audit(
-        AuditEntry(
+        AuditEntry.by(
+            caller,
             action,
             record.close_detail or record.close_reason or "closed",
-            person_id=actor,
-            device_id=device,
             host_id=record.host_id,
             session_id=record.id,
             subject_person_id=record.person_id,

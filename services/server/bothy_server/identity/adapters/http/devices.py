@@ -13,6 +13,7 @@ import msgspec
 from bothy_server.identity.app.devices import Devices, KnownDevice, device_unknown
 from bothy_server.identity.app.invites import Invited
 from bothy_server.platform.operations import Call, Empty, operation
+from bothy_wire.codes import ALREADY_ISSUED
 from bothy_wire.ids import DeviceId, StepUpId
 from bothy_wire.signing import fingerprint
 
@@ -127,7 +128,7 @@ def invite_made(invited: Invited) -> InviteMade:
         name=invited.name,
         invite=invited.code,
         expires_in_s=invited.life_s,
-        code=None if invited.code else "already_issued",
+        code=None if invited.code else ALREADY_ISSUED,
     )
 
 

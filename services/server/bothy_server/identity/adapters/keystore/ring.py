@@ -43,7 +43,7 @@ class KeyRing:
         self._leeway = timedelta(seconds=leeway)
         self._keys: dict[str, SigningKey] = {}
         self._on_disk: frozenset[str] = frozenset()
-        self._published: tuple[SigningKey, ...] = ()
+        self._taken: tuple[SigningKey, ...] = ()
         self._published_since: dict[str, float] = {}
         self._elsewhere: Mapping[str, Collection[str]] = {}
         self._others_sign_with: Collection[str] = ()
@@ -62,14 +62,13 @@ class KeyRing:
         """
         if all(each.retired_at is not None for each in found):
             raise KeyStoreError("every signing key is retired; run `bothy-server keys rotate --now`")
-        before = self._keys, self._published
+        before = self._keys, self._taken
         self._on_disk = frozenset(each.kid for each in found)
         self._keys = self._keys | {each.kid: each for each in found}
         for kid in self._keys:
             self._published_since.setdefault(kid, self._clock.monotonic())
-        now = self._clock.now()
-        self._published = tuple(each for each in self._keys.values() if each.verifies(now))
-        return before != (self._keys, self._published)
+        self._taken = self.published
+        return before != (self._keys, self._taken)
 
     def hear(self, elsewhere: Mapping[str, Collection[str]], signing: Collection[str]) -> None:
         """``elsewhere``: for each other node, by its id, the keys that it publishes; ``signing``: those that they sign with."""
@@ -79,13 +78,13 @@ class KeyRing:
     @property
     def ids(self) -> tuple[str, ...]:
         """The keys whose tokens are taken at this moment."""
-        now = self._clock.now()
-        return tuple(sorted(kid for kid, key in self._keys.items() if key.verifies(now)))
+        return tuple(sorted(each.kid for each in self.published))
 
     @property
     def published(self) -> tuple[SigningKey, ...]:
-        """The keys that verify tokens."""
-        return self._published
+        """The keys that verify tokens at this moment: a retired one stops by the clock, not when the folder is read again."""
+        now = self._clock.now()
+        return tuple(each for each in self._keys.values() if each.verifies(now))
 
     @property
     def signs(self) -> SigningKey:

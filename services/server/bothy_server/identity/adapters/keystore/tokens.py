@@ -157,7 +157,7 @@ class KeyStoreTokens:
 
     def _published(self) -> KeySet:
         keys = self.keys.published
-        if self._verifying[0] is not keys:
+        if self._verifying[0] != keys:
             self._verifying = keys, KeySet([_jwk(each) for each in keys])
         return self._verifying[1]
 

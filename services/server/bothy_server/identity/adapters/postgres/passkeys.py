@@ -11,7 +11,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bothy_server.identity.app.passkey_proof import KnownPasskey, Passkey, Registered
 from bothy_wire.ids import DeviceId, PersonId
 
-_HOLD_DEVICE = text("SELECT signing_key FROM devices WHERE id = :device_id AND revoked_at IS NULL FOR NO KEY UPDATE")
 _ADD = text("""
     INSERT INTO passkeys (id, person_id, device_id, name, credential_id, public_key, sign_count, backed_up)
     VALUES (:id, :person_id, :device_id, :name, :credential_id, :public_key, :sign_count, :backed_up)
@@ -52,11 +51,6 @@ class PostgresPasskeyStore:
     def __init__(self, connection: AsyncConnection) -> None:
         """Bound to the unit's connection."""
         self._connection = connection
-
-    async def hold_device(self, device_id: DeviceId) -> bytes | None:
-        """See the port."""
-        row = (await self._connection.execute(_HOLD_DEVICE, {"device_id": device_id})).first()
-        return None if row is None else bytes(row.signing_key)
 
     async def add(
         self,
